@@ -1,0 +1,25 @@
+//! The decisions of the quota service, as plain functions on plain values.
+//!
+//! Nothing here does I/O, awaits, or reads a clock: the time of the store arrives as an argument.
+//! The stores (memory and Redis) and the client build on these types; the Lua scripts repeat
+//! [`Ledger`]'s arithmetic inside Redis, and a model test keeps the two equal.
+
+pub mod account;
+mod cost;
+mod decision;
+mod ledger;
+mod limit;
+mod marks;
+mod resource;
+mod time;
+mod window;
+
+pub use account::{Account, Accounts, InvalidAccount, Ipv6Prefix, Kind};
+pub use cost::{Cost, InvalidCost};
+pub use decision::{Breach, Snapshot, Subject, Verdict, decide};
+pub use ledger::{Charge, Ledger, Release, Settled, admit};
+pub use limit::{Bound, Limit, Mode};
+pub use marks::{Mark, Marks, Source};
+pub use resource::{PerResource, Resource};
+pub use time::{BUCKETS, Tick, Timestamp, WindowLength};
+pub use window::{BUCKET_CAP, Bucket, Usage, Window};

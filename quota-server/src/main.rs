@@ -1,0 +1,3 @@
+//! Runs the quota service.
+
+fn main() {}
