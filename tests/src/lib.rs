@@ -1,1 +1,10 @@
-//! The harness of the tests.
+//! The harness of the tests: real Redis servers, the workspace's binaries as child processes, and waiting for what
+//! must happen. A test that lacks what it needs fails and says what to install; none is skipped.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a harness reports by panicking")]
+
+pub mod certificates;
+pub mod ports;
+pub mod process;
+pub mod property;
+pub mod redis;
+pub mod wait;

@@ -1,0 +1,62 @@
+use std::path::{Path, PathBuf};
+
+use crate::process::{Process, Program, Signal, find};
+
+/// A `redis-server` of this machine.
+#[derive(Debug)]
+pub(super) struct Local {
+    process: Process,
+    folder: PathBuf,
+    args: Vec<String>,
+}
+
+impl Local {
+    pub(super) fn start(folder: &Path, args: Vec<String>) -> Self {
+        let process = launch(folder, &args);
+        Self { process, folder: folder.to_owned(), args }
+    }
+
+    /// Starts it again after its end.
+    pub(super) fn launch(&mut self) {
+        self.process = launch(&self.folder, &self.args);
+    }
+
+    pub(super) async fn stop(&mut self) {
+        if self.process.exit_status().is_some() {
+            return;
+        }
+        // A paused one must go on to hear of its end.
+        self.process.signal(Signal::CONT);
+        self.process.signal(Signal::TERM);
+        self.process.wait_for_exit().await;
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    pub(super) fn pause(&mut self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    pub(super) fn resume(&mut self) {
+        self.process.signal(Signal::CONT);
+    }
+
+    pub(super) fn assert_running(&mut self) {
+        if let Some(status) = self.process.exit_status() {
+            panic!("redis-server ended ({status})\n{}", self.process.output());
+        }
+    }
+}
+
+fn launch(folder: &Path, args: &[String]) -> Process {
+    assert!(
+        find("redis-server").is_some(),
+        "no Redis for this test: install redis-server (`apt-get install redis-server`), \
+         or run a Docker engine that has the image {}",
+        super::IMAGE
+    );
+    let folder = folder.to_str().expect("a temporary folder with a name in UTF-8");
+    Program::new("redis-server").args(["--bind", "127.0.0.1", "--dir", folder]).args(args).start()
+}
