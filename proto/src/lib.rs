@@ -11,3 +11,6 @@ pub mod v1 {
     #![allow(missing_docs, unreachable_pub, clippy::all, clippy::uninlined_format_args)]
     tonic::include_proto!("quota.v1");
 }
+
+/// The types of problem documents (RFC 9457) start with this. It names them, and leads nowhere: `.invalid` is nobody's.
+pub const PROBLEM_TYPES: &str = "https://quota.invalid/problems/";

@@ -1,1 +1,23 @@
 //! The quota service: gRPC and HTTP in front of a store of usage, in memory or in Redis.
+//!
+//! [`config`] is what an operator sets, [`store`] where usage is kept, [`quota`] what the service does; `http` and
+//! `grpc` say it in their protocols, and [`Server`] puts all of it together.
+
+pub mod config;
+mod grpc;
+mod http;
+pub mod metrics;
+pub mod quota;
+mod readiness;
+mod server;
+pub mod store;
+
+use std::time::Duration;
+
+pub use server::{Server, StartError};
+
+/// The largest request, in bytes: a report of 1,024 charges with the longest names fits.
+const MAX_BODY_BYTES: usize = 4 << 20;
+
+/// The longest that a request may take, its body's way over the network included.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

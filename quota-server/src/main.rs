@@ -1,3 +1,60 @@
 //! Runs the quota service.
 
-fn main() {}
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use quota_server::Server;
+use quota_server::config::Config;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// The quota service: what repositories, users and addresses may consume, over HTTP and gRPC.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The configuration file (TOML). Without one, the built-in defaults hold: HTTP on 127.0.0.1:8080, gRPC on
+    /// 127.0.0.1:8081, usage in memory. Environment variables QUOTA__SECTION__KEY stand before the file.
+    #[arg(long, env = "QUOTA_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Say whether the configuration is good, and exit.
+    #[arg(long)]
+    check_config: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    let config = match Config::load(args.config.as_deref()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("quota-server: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    if args.check_config {
+        println!("the configuration is good");
+        return ExitCode::SUCCESS;
+    }
+    let filter = EnvFilter::builder().with_default_directive(tracing::Level::INFO.into()).from_env_lossy();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match run(config).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "cannot start");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(config: Config) -> Result<(), Box<dyn std::error::Error>> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let server = Server::start(config).await?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    tracing::info!("stopping");
+    server.stop().await;
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! The server's settings, checked before anything starts.
+//!
+//! Three layers, of which a later one wins: the defaults in `config/default.toml`, a TOML file, and environment
+//! variables `QUOTA__SECTION__KEY`. The defaults hold every setting, and so are the schema of the other two.
+
+mod environment;
+mod error;
+mod layers;
+mod policy;
+mod prices;
+mod schema;
+mod store_url;
+mod units;
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use quota_core::{Ipv6Prefix, WindowLength};
+
+pub use error::{ConfigError, Key, Origin};
+use layers::Settings;
+pub use policy::Policy;
+pub use prices::Prices;
+pub use store_url::{RedisUrl, StoreUrl};
+use units::within;
+
+/// Every setting of the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The HTTP API.
+    pub http: Listen,
+    /// The gRPC API.
+    pub grpc: Listen,
+    /// Where usage is kept.
+    pub store: Store,
+    /// How long cost counts.
+    pub window: WindowLength,
+    /// The limits in force.
+    pub policy: Policy,
+    /// What RPCs are expected to cost.
+    pub prices: Prices,
+    /// How client addresses become accounts.
+    pub ip: Ip,
+    /// Who may ask.
+    pub auth: Auth,
+    /// How the server stops.
+    pub shutdown: Shutdown,
+}
+
+/// An API's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Address and port; port 0 takes a free one.
+    pub listen: SocketAddr,
+}
+
+/// Where usage is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Which store.
+    pub url: StoreUrl,
+    /// The longest that one decision may wait for the store.
+    pub deadline: Duration,
+    /// What is answered when the store does not.
+    pub fail: FailPolicy,
+    /// Connections to Redis.
+    pub pool_size: usize,
+    /// Accounts held by the memory store.
+    pub max_accounts: usize,
+}
+
+/// What is answered when the store is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailPolicy {
+    /// Allow, unchecked.
+    Open,
+    /// Refuse as unavailable.
+    Closed,
+}
+
+/// How client addresses become accounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ip {
+    /// How much of an IPv6 address names one account.
+    pub ipv6_prefix: Ipv6Prefix,
+}
+
+/// Who may ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Auth {
+    /// Whether everybody who reaches the server may ask everything.
+    pub disabled: bool,
+}
+
+/// How the server stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shutdown {
+    /// How long requests in flight may take to end.
+    pub grace: Duration,
+}
+
+impl Config {
+    /// From the defaults, a file, and the environment of this process.
+    pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
+        Self::load_from(file, environment::settings(env::vars_os())?)
+    }
+
+    /// From the defaults, a file, and these environment variables; those not named `QUOTA__…` are skipped.
+    pub fn load_from(
+        file: Option<&Path>,
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let text = file.map(layers::read_file).transpose()?;
+        Self::read(&Settings::merge(text.as_ref(), env)?)
+    }
+
+    /// From the defaults and a text as in a file.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        Self::read(&Settings::merge(Some(&(Origin::Text, text.to_owned())), [])?)
+    }
+
+    fn read(settings: &Settings) -> Result<Self, ConfigError> {
+        let window = settings.text(&["window", "length"], window_length)?;
+        let auth = Auth { disabled: settings.flag(&["auth", "disabled"])? };
+        Ok(Self {
+            http: listen(settings, "http", &auth)?,
+            grpc: listen(settings, "grpc", &auth)?,
+            store: store(settings)?,
+            window,
+            policy: Policy::read(settings, window)?,
+            prices: Prices::read(settings)?,
+            ip: Ip { ipv6_prefix: settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)? },
+            auth,
+            shutdown: Shutdown {
+                grace: settings.text(&["shutdown", "grace"], |text| {
+                    units::duration_within(text, Duration::ZERO, Duration::from_secs(600))
+                })?,
+            },
+        })
+    }
+}
+
+fn store(settings: &Settings) -> Result<Store, ConfigError> {
+    Ok(Store {
+        url: settings.text(&["store", "url"], StoreUrl::parse)?,
+        deadline: settings.text(&["store", "deadline"], |text| {
+            units::duration_within(text, Duration::from_millis(1), Duration::from_secs(10))
+        })?,
+        fail: settings.text(&["store", "fail"], |text| match text {
+            "open" => Ok(FailPolicy::Open),
+            "closed" => Ok(FailPolicy::Closed),
+            _ => Err("must be \"open\" or \"closed\"".into()),
+        })?,
+        pool_size: settings.number(&["store", "pool_size"], |n| within(n, 1, 1024))?,
+        max_accounts: settings.number(&["store", "max_accounts"], |n| within(n, 1, 100_000_000))?,
+    })
+}
+
+fn listen(settings: &Settings, api: &str, auth: &Auth) -> Result<Listen, ConfigError> {
+    let listen = settings.text(&[api, "listen"], |text| {
+        let address: SocketAddr = text
+            .parse()
+            .map_err(|_| "must be an IP address and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")?;
+        if auth.disabled || address.ip().to_canonical().is_loopback() {
+            Ok(address)
+        } else {
+            Err("must be a loopback address, since no tokens are configured; \
+                 any other is open to all who reach it, and needs `auth.disabled = true`"
+                .into())
+        }
+    })?;
+    Ok(Listen { listen })
+}
+
+fn window_length(text: &str) -> Result<WindowLength, String> {
+    WindowLength::new(units::duration(text)?).ok_or_else(|| {
+        "must be from 60ms to 1h, and divide into 60 buckets of whole milliseconds (a multiple of 60ms)"
+            .into()
+    })
+}
+
+fn ipv6_prefix(bits: i64) -> Result<Ipv6Prefix, String> {
+    u8::try_from(bits).ok().and_then(Ipv6Prefix::new).ok_or_else(|| "must be from 1 to 128".into())
+}
+
+#[cfg(test)]
+mod tests;

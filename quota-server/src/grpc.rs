@@ -1,0 +1,51 @@
+//! The service over gRPC: every method extracts, delegates and converts.
+
+mod convert;
+mod status;
+
+use std::sync::Arc;
+
+use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
+use quota_proto::v1::{
+    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ReportRequest,
+    ReportResponse, Standing,
+};
+use tonic::{Request, Response, Status};
+
+use self::status::status;
+use crate::MAX_BODY_BYTES;
+use crate::quota::Quota;
+
+struct Grpc(Arc<Quota>);
+
+/// The service `quota.v1.QuotaService`.
+pub(crate) fn service(quota: Arc<Quota>) -> QuotaServiceServer<impl QuotaService> {
+    QuotaServiceServer::new(Grpc(quota)).max_decoding_message_size(MAX_BODY_BYTES)
+}
+
+#[tonic::async_trait]
+impl QuotaService for Grpc {
+    async fn check(&self, request: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
+        let request = convert::check(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        let response = self.0.check(request).await.map_err(status)?;
+        Ok(Response::new(response.into()))
+    }
+
+    async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
+        let request = convert::report(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        let reported = self.0.report(request).await.map_err(status)?;
+        Ok(Response::new(reported.into()))
+    }
+
+    async fn get_standing(&self, request: Request<GetStandingRequest>) -> Result<Response<Standing>, Status> {
+        let request = convert::standing(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        let standing = self.0.standing(request).await.map_err(status)?;
+        Ok(Response::new(standing.into()))
+    }
+
+    async fn backoff(&self, request: Request<BackoffRequest>) -> Result<Response<BackoffResponse>, Status> {
+        let request = convert::backoff(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        let backoff = self.0.backoff(request).await.map_err(status)?;
+        Ok(Response::new(backoff.into()))
+    }
+}

@@ -1,0 +1,137 @@
+//! Messages to requests of the service, and its answers to messages.
+
+use std::time::Duration;
+
+use quota_core::{Account, Cost, Ipv6Prefix, Kind, Resource};
+use quota_proto::{Invalid, accounts, age, resource_standing, v1};
+
+use crate::quota::{
+    Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Label, ReportRequest,
+    Reported, Retry, Standing, StandingRequest,
+};
+
+pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
+    Ok(CheckRequest {
+        node: Label::new("node", Some(&wire.node))?,
+        rpc: Label::new("rpc", Some(&wire.rpc))?,
+        accounts: accounts(wire.accounts.as_ref(), prefix)?,
+        class: Label::new("class", Some(&wire.class))?,
+        price: wire.price.map(|price| cost(price, "price")).transpose()?,
+    })
+}
+
+pub(super) fn report(wire: v1::ReportRequest, prefix: Ipv6Prefix) -> Result<ReportRequest, Invalid> {
+    ReportRequest::bound(wire.charges.len())?;
+    let charges =
+        wire.charges.into_iter().enumerate().map(|(at, wire)| {
+            charge(wire, prefix).map_err(|invalid| invalid.within(&format!("charges[{at}]")))
+        });
+    Ok(ReportRequest {
+        mark: ReportRequest::mark(&wire.source, wire.sequence)?,
+        held: age(wire.held.as_ref(), "held")?,
+        node: Label::new("node", Some(&wire.node))?,
+        charges: charges.collect::<Result<_, _>>()?,
+    })
+}
+
+fn charge(wire: v1::Charge, prefix: Ipv6Prefix) -> Result<ChargeRequest, Invalid> {
+    let release = wire.release.map(|release| cost(release, "release")).transpose()?;
+    Ok(ChargeRequest {
+        accounts: accounts(wire.accounts.as_ref(), prefix)?,
+        cost: cost(wire.cost.unwrap_or_default(), "cost")?,
+        age: age(wire.age.as_ref(), "age")?,
+        release: ChargeRequest::release(&wire.reservation, release)?,
+    })
+}
+
+pub(super) fn standing(wire: v1::GetStandingRequest, prefix: Ipv6Prefix) -> Result<StandingRequest, Invalid> {
+    let kind = Kind::try_from(wire.kind())?;
+    Ok(StandingRequest {
+        account: Account::new(kind, &wire.id, prefix).map_err(|error| Invalid::new("id", error))?,
+        node: Label::new("node", Some(&wire.node))?,
+    })
+}
+
+pub(super) fn backoff(wire: v1::BackoffRequest, prefix: Ipv6Prefix) -> Result<BackoffRequest, Invalid> {
+    Ok(BackoffRequest {
+        accounts: accounts(wire.accounts.as_ref(), prefix)?,
+        node: Label::new("node", Some(&wire.node))?,
+        attempt: wire.attempt,
+    })
+}
+
+fn cost(wire: v1::Cost, field: &str) -> Result<Cost, Invalid> {
+    Cost::try_from(wire).map_err(|invalid| invalid.within(field))
+}
+
+impl From<CheckResponse> for v1::CheckResponse {
+    fn from(response: CheckResponse) -> Self {
+        let standings = response.standings.into_iter().map(Into::into).collect();
+        match response.decision {
+            Decision::Allow { reservation, checked, shadow } => Self {
+                decision: v1::check_response::Decision::Allow.into(),
+                reserved: Some(reservation.map_or(Cost::ZERO, |reservation| reservation.amounts).into()),
+                reservation: reservation.map(|reservation| reservation.to_string()).unwrap_or_default(),
+                checked,
+                standings,
+                shadow: shadow.as_ref().map(Into::into),
+                ..Self::default()
+            },
+            Decision::Deny { denied_by, retry } => Self {
+                decision: v1::check_response::Decision::Deny.into(),
+                checked: true,
+                standings,
+                denied_by: Some((&denied_by).into()),
+                retry_after: Some(duration(retry.after)),
+                permanent: retry.permanent,
+                ..Self::default()
+            },
+        }
+    }
+}
+
+impl From<Standing> for v1::Standing {
+    fn from(standing: Standing) -> Self {
+        let of = |resource: Resource| {
+            let (used, bound) = standing.resources[resource];
+            Some(resource_standing(resource, used, bound))
+        };
+        Self {
+            kind: v1::Kind::from(standing.account.kind()).into(),
+            id: standing.account.id().to_owned(),
+            over: standing.over,
+            retry_after: Some(duration(standing.retry_after)),
+            cpu: of(Resource::Cpu),
+            memory: of(Resource::Memory),
+            network: of(Resource::Network),
+        }
+    }
+}
+
+impl From<Reported> for v1::ReportResponse {
+    fn from(reported: Reported) -> Self {
+        Self { applied: reported.applied, dropped_old: reported.dropped_old, duplicate: reported.duplicate }
+    }
+}
+
+impl From<Backoff> for v1::BackoffResponse {
+    fn from(backoff: Backoff) -> Self {
+        match backoff {
+            Backoff::No => Self::default(),
+            Backoff::Yes { denied_by, retry: Retry { after, permanent } } => Self {
+                backoff: true,
+                retry_after: Some(duration(after)),
+                denied_by: Some((&denied_by).into()),
+                permanent,
+            },
+        }
+    }
+}
+
+/// Waits are far below what a protobuf duration holds.
+fn duration(duration: Duration) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(duration.subsec_nanos()).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Amounts as JSON has them: CPU in decimal seconds, memory in byte-seconds, network in bytes.
+
+use std::time::Duration;
+
+use quota_core::{Breach, Cost, Limit, PerResource, Resource};
+use quota_proto::wire_amount;
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+/// A cost in a body; what is absent is nothing.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CostBody {
+    #[serde(deserialize_with = "cpu")]
+    cpu: Cost,
+    #[serde(deserialize_with = "memory")]
+    memory: Cost,
+    #[serde(deserialize_with = "network")]
+    network: Cost,
+}
+
+impl From<CostBody> for Cost {
+    fn from(body: CostBody) -> Self {
+        body.cpu.plus(body.memory).plus(body.network)
+    }
+}
+
+fn cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+    Cost::ZERO.with_cpu_seconds(f64::deserialize(json)?).map_err(Error::custom)
+}
+
+fn memory<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+    Cost::ZERO.with_memory_byte_seconds(whole(json)?).map_err(Error::custom)
+}
+
+fn network<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+    Cost::ZERO.with_network_bytes(whole(json)?).map_err(Error::custom)
+}
+
+/// A number that is not negative, rounded up to a whole one; above what a `u64` holds, the largest.
+fn whole<'de, D: Deserializer<'de>>(json: D) -> Result<u64, D::Error> {
+    struct Whole;
+    impl Visitor<'_> for Whole {
+        type Value = u64;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a number that is not negative")
+        }
+
+        fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
+            Ok(value)
+        }
+
+        fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
+            u64::try_from(value).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
+        }
+
+        fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
+            if value.is_finite() && value.is_sign_positive() {
+                // The cast saturates, and the bound on costs refuses what is too large.
+                Ok(value.ceil() as u64)
+            } else {
+                Err(E::invalid_value(Unexpected::Float(value), &self))
+            }
+        }
+    }
+    json.deserialize_any(Whole)
+}
+
+/// A duration in decimal seconds; absent is none. More than a day is read as a day, since no window is that long.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Duration, D::Error> {
+    let seconds = f64::deserialize(json)?;
+    if !seconds.is_finite() || seconds.is_sign_negative() {
+        return Err(D::Error::invalid_value(Unexpected::Float(seconds), &"a number that is not negative"));
+    }
+    Ok(Duration::try_from_secs_f64(seconds.min(86_400.0)).unwrap_or_default())
+}
+
+/// An amount in the unit of its resource.
+pub(super) fn amount(resource: Resource, amount: u64) -> Value {
+    match resource {
+        Resource::Cpu => json!(amount as f64 / 1e6),
+        Resource::Memory | Resource::Network => json!(wire_amount(resource, amount)),
+    }
+}
+
+pub(super) fn limit(resource: Resource, limit: Limit) -> Value {
+    match limit {
+        Limit::At(most) => amount(resource, most),
+        Limit::Unlimited => json!("unlimited"),
+    }
+}
+
+pub(super) fn cost(cost: Cost) -> Value {
+    each(|resource| amount(resource, cost.amounts()[resource]))
+}
+
+/// An object with a member for each resource.
+pub(super) fn each(value: impl FnMut(Resource) -> Value) -> Value {
+    let values = PerResource::from_fn(value);
+    values.iter().map(|(resource, value)| (resource.as_str().to_owned(), value.clone())).collect()
+}
+
+pub(super) fn breach(breach: &Breach) -> Value {
+    json!({
+        "kind": breach.account.kind().as_str(),
+        "id": breach.account.id(),
+        "resource": breach.resource.as_str(),
+        "used": amount(breach.resource, breach.used),
+        "limit": limit(breach.resource, breach.limit),
+    })
+}

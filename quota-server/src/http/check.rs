@@ -1,0 +1,86 @@
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use quota_core::{Cost, Ipv6Prefix};
+use quota_proto::Invalid;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Http;
+use super::amounts::{self, CostBody};
+use super::extract::{AccountsBody, Json};
+use super::problem::Problem;
+use super::standing::standing_json;
+use crate::quota::{CheckRequest, Decision, Label, QuotaError, denial_in_words};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CheckBody {
+    node: Option<String>,
+    rpc: Option<String>,
+    accounts: AccountsBody,
+    class: Option<String>,
+    price: Option<CostBody>,
+    /// Only limits of a node are compared with it, and the rule `fixed` has none.
+    #[serde(default, rename = "used_here")]
+    _used_here: UsedHere,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct UsedHere {
+    #[serde(rename = "repo")]
+    _repo: CostBody,
+    #[serde(rename = "user")]
+    _user: CostBody,
+    #[serde(rename = "ip")]
+    _ip: CostBody,
+}
+
+impl CheckBody {
+    fn read(self, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
+        Ok(CheckRequest {
+            node: Label::new("node", self.node.as_deref())?,
+            rpc: Label::new("rpc", self.rpc.as_deref())?,
+            accounts: self.accounts.read(prefix)?,
+            class: Label::new("class", self.class.as_deref())?,
+            price: self.price.map(Cost::from),
+        })
+    }
+}
+
+pub(super) async fn check(
+    State(http): State<Http>,
+    Json(body): Json<CheckBody>,
+) -> Result<Response, Problem> {
+    let request = body.read(http.quota.ipv6_prefix).map_err(QuotaError::from)?;
+    let node = request.node.clone();
+    let response = http.quota.check(request).await?;
+    let standings: Vec<Value> = response.standings.iter().map(standing_json).collect();
+    Ok(match response.decision {
+        Decision::Allow { reservation, checked, shadow } => {
+            let mut body = json!({
+                "decision": "allow",
+                "reserved": amounts::cost(reservation.map_or(Cost::ZERO, |reservation| reservation.amounts)),
+                "checked": checked,
+                "standings": standings,
+            });
+            if let Some(reservation) = reservation {
+                body["reservation"] = reservation.to_string().into();
+            }
+            if let Some(shadow) = shadow {
+                body["shadow"] = amounts::breach(&shadow);
+            }
+            axum::Json(body).into_response()
+        }
+        Decision::Deny { denied_by, retry } => {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-quota", "Over quota")
+                .with("detail", denial_in_words(&denied_by, &node, http.quota.window.length()))
+                .with("decision", "deny")
+                .with("denied_by", amounts::breach(&denied_by))
+                .with("standings", standings)
+                .retry(retry)
+                .into_response()
+        }
+    })
+}

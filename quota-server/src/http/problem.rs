@@ -1,0 +1,77 @@
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use quota_proto::PROBLEM_TYPES;
+use serde_json::{Map, Value, json};
+
+use crate::quota::{QuotaError, Retry};
+
+/// A problem document (RFC 9457): what every answer that is no success carries.
+pub(super) struct Problem {
+    status: StatusCode,
+    retry_after_seconds: Option<u64>,
+    body: Map<String, Value>,
+}
+
+impl Problem {
+    /// A problem of a type named `name`, which the title says in words.
+    pub(super) fn new(status: StatusCode, name: &str, title: &str) -> Self {
+        let mut problem = Self { status, retry_after_seconds: None, body: Map::new() };
+        problem.set("type", format!("{PROBLEM_TYPES}{name}"));
+        problem.set("title", title);
+        problem.set("status", status.as_u16());
+        problem
+    }
+
+    /// The same, with a further member.
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// The same, saying in header and body when to come back.
+    pub(super) fn retry(mut self, retry: Retry) -> Self {
+        self.retry_after_seconds = Some(retry.header_seconds());
+        self.with("retry_after_seconds", retry.after.as_secs_f64()).with("permanent", retry.permanent)
+    }
+
+    /// A request of which the field `field` is wrong.
+    pub(super) fn invalid(field: &str, reason: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid-request", "Invalid request")
+            .with("detail", format!("{field}: {reason}"))
+            .with("errors", json!([{ "field": field, "reason": reason }]))
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.body.insert(name.to_owned(), value.into());
+    }
+}
+
+impl From<QuotaError> for Problem {
+    fn from(error: QuotaError) -> Self {
+        let detail = error.to_string();
+        match error {
+            QuotaError::Invalid(invalid) => Self::invalid(&invalid.field, &invalid.reason),
+            QuotaError::Unavailable(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "The store is unavailable")
+                    .with("detail", detail)
+                    .retry(Retry { after: QuotaError::RETRY_AFTER, permanent: false })
+            }
+            QuotaError::Corrupt(_) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "corrupt-account", "An account cannot be read")
+                    .with("detail", detail)
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = Value::Object(self.body).to_string();
+        let content_type = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, [(header::CONTENT_TYPE, content_type)], body).into_response();
+        if let Some(seconds) = self.retry_after_seconds {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}

@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use axum::extract::State;
+use quota_core::{Cost, Ipv6Prefix};
+use quota_proto::Invalid;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Http;
+use super::amounts::{CostBody, seconds};
+use super::extract::{AccountsBody, Json};
+use super::problem::Problem;
+use crate::quota::{ChargeRequest, Label, QuotaError, ReportRequest};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReportBody {
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    sequence: u64,
+    #[serde(default, deserialize_with = "seconds")]
+    held_seconds: Duration,
+    node: Option<String>,
+    charges: Vec<ChargeBody>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChargeBody {
+    accounts: AccountsBody,
+    #[serde(default)]
+    cost: CostBody,
+    #[serde(default, deserialize_with = "seconds")]
+    age_seconds: Duration,
+    #[serde(default)]
+    reservation: String,
+    release: Option<CostBody>,
+}
+
+impl ReportBody {
+    fn read(self, prefix: Ipv6Prefix) -> Result<ReportRequest, Invalid> {
+        ReportRequest::bound(self.charges.len())?;
+        let charges = self.charges.into_iter().enumerate().map(|(at, charge)| {
+            charge.read(prefix).map_err(|invalid| invalid.within(&format!("charges[{at}]")))
+        });
+        Ok(ReportRequest {
+            mark: ReportRequest::mark(&self.source, self.sequence)?,
+            held: self.held_seconds,
+            node: Label::new("node", self.node.as_deref())?,
+            charges: charges.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl ChargeBody {
+    fn read(self, prefix: Ipv6Prefix) -> Result<ChargeRequest, Invalid> {
+        Ok(ChargeRequest {
+            accounts: self.accounts.read(prefix)?,
+            cost: self.cost.into(),
+            age: self.age_seconds,
+            release: ChargeRequest::release(&self.reservation, self.release.map(Cost::from))?,
+        })
+    }
+}
+
+pub(super) async fn report(
+    State(http): State<Http>,
+    Json(body): Json<ReportBody>,
+) -> Result<axum::Json<Value>, Problem> {
+    let request = body.read(http.quota.ipv6_prefix).map_err(QuotaError::from)?;
+    let reported = http.quota.report(request).await?;
+    Ok(axum::Json(json!({
+        "applied": reported.applied,
+        "dropped_old": reported.dropped_old,
+        "duplicate": reported.duplicate,
+    })))
+}

@@ -1,0 +1,49 @@
+use axum::extract::State;
+use quota_core::{Account, Kind};
+use quota_proto::Invalid;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Http;
+use super::amounts;
+use super::extract::{Params, Segments};
+use super::problem::Problem;
+use crate::quota::{Label, QuotaError, Standing, StandingRequest};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StandingParams {
+    node: Option<String>,
+}
+
+pub(super) async fn standing(
+    State(http): State<Http>,
+    Segments((kind, id)): Segments<(String, String)>,
+    Params(params): Params<StandingParams>,
+) -> Result<axum::Json<Value>, Problem> {
+    let read = || {
+        let kind: Kind = kind.parse().map_err(|error| Invalid::new("kind", error))?;
+        let account =
+            Account::new(kind, &id, http.quota.ipv6_prefix).map_err(|error| Invalid::new("id", error))?;
+        Ok(StandingRequest { account, node: Label::new("node", params.node.as_deref())? })
+    };
+    let request = read().map_err(QuotaError::Invalid)?;
+    Ok(axum::Json(standing_json(&http.quota.standing(request).await?)))
+}
+
+pub(super) fn standing_json(standing: &Standing) -> Value {
+    json!({
+        "kind": standing.account.kind().as_str(),
+        "id": standing.account.id(),
+        "over": standing.over,
+        "retry_after_seconds": standing.retry_after.as_secs_f64(),
+        "resources": amounts::each(|resource| {
+            let (used, bound) = standing.resources[resource];
+            json!({
+                "used": amounts::amount(resource, used),
+                "limit": amounts::limit(resource, bound.limit),
+                "mode": bound.mode.as_str(),
+            })
+        }),
+    })
+}

@@ -1,0 +1,201 @@
+//! The catalogue of metrics. Labels come from closed sets: no account, node or path is ever one.
+
+use prometheus::{
+    Encoder as _, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    Opts, Registry, TextEncoder,
+};
+use quota_core::{Breach, Kind, Limit, Mode, Resource};
+use quota_proto::wire_amount;
+
+use crate::config::Policy;
+use crate::store::Cause;
+
+/// What a check came to, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Below every limit that is compared.
+    Allow,
+    /// Refused.
+    Deny,
+    /// Allowed, where a shadowed limit would have refused.
+    Shadow,
+    /// Allowed without asking the store, by the fail policy.
+    Unchecked,
+    /// Answered with an error.
+    Error,
+}
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Shadow => "shadow",
+            Self::Unchecked => "unchecked",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What is asked of the store, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Admit.
+    Admit,
+    /// Settle.
+    Settle,
+    /// Usage.
+    Usage,
+    /// Probe.
+    Probe,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Admit, Self::Settle, Self::Usage, Self::Probe];
+
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admit => "admit",
+            Self::Settle => "settle",
+            Self::Usage => "usage",
+            Self::Probe => "probe",
+        }
+    }
+}
+
+/// Every metric of the server.
+pub struct Metrics {
+    registry: Registry,
+    decisions: IntCounterVec,
+    limits: GaugeVec,
+    store_seconds: HistogramVec,
+    store_errors: IntCounterVec,
+    /// Whether the store answered when it was last asked.
+    pub store_up: IntGauge,
+    /// Charges counted.
+    pub charges_applied: IntCounter,
+    /// Charges older than the window, not counted.
+    pub charges_dropped_old: IntCounter,
+    /// Reports that had been counted before.
+    pub reports_duplicate: IntCounter,
+    /// Releases of more than their bucket held.
+    pub excess_releases: IntCounter,
+    /// Windows dated back, since the store's clock had stepped back.
+    pub windows_rebased: IntCounter,
+}
+
+impl Metrics {
+    /// The metrics, with the limits in force.
+    pub fn new(policy: &Policy) -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(name, help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        let counters = |name: &str, help: &str, labels: &[&str]| {
+            let counters = IntCounterVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(counters.clone()))?;
+            Ok::<_, prometheus::Error>(counters)
+        };
+        let store_up = IntGauge::new("quota_store_up", "Whether the store answered when it was last asked.")?;
+        registry.register(Box::new(store_up.clone()))?;
+        let limits = GaugeVec::new(
+            Opts::new(
+                "quota_limit",
+                "The limit in force: CPU in seconds, memory in byte-seconds, network in bytes, a window; +Inf is none.",
+            ),
+            &["kind", "resource", "mode"],
+        )?;
+        registry.register(Box::new(limits.clone()))?;
+        let latency =
+            HistogramOpts::new("quota_store_seconds", "How long the store took to answer, errors included.")
+                .buckets(vec![5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.5]);
+        let store_seconds = HistogramVec::new(latency, &["operation"])?;
+        registry.register(Box::new(store_seconds.clone()))?;
+
+        let metrics = Self {
+            decisions: counters(
+                "quota_decisions_total",
+                "Checks by outcome, and by the kind, resource and mode of the limit that decided them.",
+                &["outcome", "kind", "resource", "mode"],
+            )?,
+            limits,
+            store_seconds,
+            store_errors: counters(
+                "quota_store_errors_total",
+                "Errors of the store by cause.",
+                &["operation", "cause"],
+            )?,
+            store_up,
+            charges_applied: counter("quota_charges_applied_total", "Charges counted.")?,
+            charges_dropped_old: counter(
+                "quota_charges_dropped_old_total",
+                "Charges older than the window, not counted.",
+            )?,
+            reports_duplicate: counter(
+                "quota_reports_duplicate_total",
+                "Reports that had been counted before.",
+            )?,
+            excess_releases: counter(
+                "quota_releases_excess_total",
+                "Releases of more than their bucket held.",
+            )?,
+            windows_rebased: counter(
+                "quota_windows_rebased_total",
+                "Windows dated back, since the store's clock had stepped back.",
+            )?,
+            registry,
+        };
+        metrics.set_limits(policy);
+        for (operation, cause) in
+            Operation::ALL.iter().flat_map(|op| Cause::ALL.iter().map(move |cause| (op, cause)))
+        {
+            metrics.store_errors.with_label_values(&[operation.as_str(), cause.as_str()]);
+        }
+        Ok(metrics)
+    }
+
+    /// Counts a check; `breach` is the limit that decided it, if one did.
+    pub fn decision(&self, outcome: Outcome, breach: Option<(&Breach, Mode)>) {
+        let (kind, resource, mode) = breach.map_or(("none", "none", "none"), |(breach, mode)| {
+            (breach.account.kind().as_str(), breach.resource.as_str(), mode.as_str())
+        });
+        self.decisions.with_label_values(&[outcome.as_str(), kind, resource, mode]).inc();
+    }
+
+    /// Where the store's latency for an operation is measured.
+    pub fn store_latency(&self, operation: Operation) -> Histogram {
+        self.store_seconds.with_label_values(&[operation.as_str()])
+    }
+
+    /// Counts an error of the store.
+    pub fn store_error(&self, operation: Operation, cause: Cause) {
+        self.store_errors.with_label_values(&[operation.as_str(), cause.as_str()]).inc();
+    }
+
+    /// All metrics in the text format of Prometheus.
+    pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+
+    fn set_limits(&self, policy: &Policy) {
+        for (kind, resource) in
+            Kind::ALL.iter().flat_map(|kind| Resource::ALL.map(|resource| (*kind, resource)))
+        {
+            let bound = policy.bounds(kind)[resource];
+            let value = match bound.limit {
+                Limit::Unlimited => f64::INFINITY,
+                Limit::At(amount) if resource == Resource::Cpu => amount as f64 / 1e6,
+                Limit::At(amount) => wire_amount(resource, amount) as f64,
+            };
+            self.limits
+                .with_label_values(&[kind.as_str(), resource.as_str(), bound.mode.as_str()])
+                .set(value);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+use quota_core::{Accounts, Breach, Cost, Mode, decide};
+
+use super::{Label, Quota, QuotaError, Reservation, Retry, Standing};
+use crate::config::FailPolicy;
+use crate::metrics::Outcome;
+use crate::store::{Limited, StoreError};
+
+/// May this request be executed?
+#[derive(Clone, Debug)]
+pub struct CheckRequest {
+    /// The fileserver that would execute it.
+    pub node: Label,
+    /// Its full method name.
+    pub rpc: Label,
+    /// Who is charged.
+    pub accounts: Accounts,
+    /// The kind of traffic.
+    pub class: Label,
+    /// Stands before the price table.
+    pub price: Option<Cost>,
+}
+
+/// The answer to a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckResponse {
+    /// Yes or no.
+    pub decision: Decision,
+    /// As the accounts were compared, before the price was reserved; none where the store was not asked.
+    pub standings: Vec<Standing>,
+}
+
+/// Yes or no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Go on.
+    Allow {
+        /// What now counts on every account; none where nothing was reserved.
+        reservation: Option<Reservation>,
+        /// False where the store was not asked.
+        checked: bool,
+        /// The shadowed limit that would have refused.
+        shadow: Option<Breach>,
+    },
+    /// Come back later.
+    Deny {
+        /// The limit that refused.
+        denied_by: Breach,
+        /// When.
+        retry: Retry,
+    },
+}
+
+impl Quota {
+    /// Decides on a request, and reserves its price where it is allowed.
+    pub async fn check(&self, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
+        let price = request.price.unwrap_or_else(|| self.prices.price(request.rpc.as_deref()));
+        let limited: Vec<Limited> =
+            request.accounts.as_slice().iter().map(|account| self.limited(account)).collect();
+        match self.store.admit(&limited, price).await {
+            Ok(admitted) => {
+                let now = admitted.snapshots.now;
+                let subjects = Self::subjects(limited, admitted.snapshots);
+                let standings =
+                    subjects.iter().map(|subject| Standing::new(subject, now, self.window)).collect();
+                let verdict = decide(&subjects, now, self.window);
+                let decision = match verdict.denied_by {
+                    None if admitted.allowed => {
+                        let reservation = Reservation { tick: admitted.tick, amounts: price };
+                        self.allow((!price.is_zero()).then_some(reservation), verdict.shadowed)
+                    }
+                    Some(denied_by) if !admitted.allowed => self.deny(&request, denied_by),
+                    // The store compares the same usage with the same limits.
+                    _ => return Err(self.fail(StoreError::Malformed("its decision is not ours".to_owned()))),
+                };
+                Ok(CheckResponse { decision, standings })
+            }
+            Err(error) => match QuotaError::from(error) {
+                QuotaError::Unavailable(_) if self.fail == FailPolicy::Open => {
+                    self.metrics.decision(Outcome::Unchecked, None);
+                    let decision = Decision::Allow { reservation: None, checked: false, shadow: None };
+                    Ok(CheckResponse { decision, standings: Vec::new() })
+                }
+                error => Err(self.fail(error)),
+            },
+        }
+    }
+
+    fn allow(&self, reservation: Option<Reservation>, shadow: Option<Breach>) -> Decision {
+        match &shadow {
+            None => self.metrics.decision(Outcome::Allow, None),
+            Some(breach) => self.metrics.decision(Outcome::Shadow, Some((breach, Mode::Shadow))),
+        }
+        Decision::Allow { reservation, checked: true, shadow }
+    }
+
+    fn deny(&self, request: &CheckRequest, denied_by: Breach) -> Decision {
+        self.metrics.decision(Outcome::Deny, Some((&denied_by, Mode::Enforce)));
+        self.denials.tell(&denied_by, &request.node, &request.rpc);
+        let retry = Retry::new(&denied_by, self.jitter);
+        Decision::Deny { denied_by, retry }
+    }
+
+    fn fail(&self, error: impl Into<QuotaError>) -> QuotaError {
+        self.metrics.decision(Outcome::Error, None);
+        error.into()
+    }
+}

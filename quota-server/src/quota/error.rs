@@ -1,0 +1,33 @@
+use std::time::Duration;
+
+use quota_proto::Invalid;
+
+use crate::store::{Cause, StoreError};
+
+/// Why a request has no answer of its own. Each protocol has its words for these.
+#[derive(Debug, thiserror::Error)]
+pub enum QuotaError {
+    /// The request is wrong, and stays so.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The store is lost, or has no room; to be tried again after a while.
+    #[error("{0}")]
+    Unavailable(StoreError),
+    /// What is stored of an account cannot be read; within two windows it starts anew.
+    #[error("{0}")]
+    Corrupt(StoreError),
+}
+
+impl QuotaError {
+    /// When to try again, if the store is lost.
+    pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+}
+
+impl From<StoreError> for QuotaError {
+    fn from(error: StoreError) -> Self {
+        match error.cause() {
+            Cause::Corrupt => Self::Corrupt(error),
+            _ => Self::Unavailable(error),
+        }
+    }
+}

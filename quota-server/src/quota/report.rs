@@ -1,0 +1,127 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quota_core::{Account, Accounts, Charge, Cost, Mark, Release, Source};
+use quota_proto::Invalid;
+
+use super::{Label, Quota, QuotaError, Reservation};
+use crate::store::{Entry, MAX_CHARGES, Report};
+
+/// What a fileserver consumed.
+#[derive(Clone, Debug)]
+pub struct ReportRequest {
+    /// Which report it is.
+    pub mark: Option<Mark>,
+    /// How long it has been waiting; added to every age.
+    pub held: Duration,
+    /// The fileserver.
+    pub node: Label,
+    /// At most [`MAX_CHARGES`].
+    pub charges: Vec<ChargeRequest>,
+}
+
+/// What one piece of work consumed.
+#[derive(Clone, Debug)]
+pub struct ChargeRequest {
+    /// Who is charged.
+    pub accounts: Accounts,
+    /// How much.
+    pub cost: Cost,
+    /// How long ago it was spent.
+    pub age: Duration,
+    /// What is given back.
+    pub release: Option<Reservation>,
+}
+
+/// What became of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Charges counted.
+    pub applied: u32,
+    /// Charges older than the window, not counted.
+    pub dropped_old: u32,
+    /// It had been counted before.
+    pub duplicate: bool,
+}
+
+impl ReportRequest {
+    /// The mark of a report, from the fields `source` and `sequence`; an empty source is none.
+    pub fn mark(source: &str, sequence: u64) -> Result<Option<Mark>, Invalid> {
+        if source.is_empty() {
+            return if sequence == 0 {
+                Ok(None)
+            } else {
+                Err(Invalid::new("source", "must be given with sequence"))
+            };
+        }
+        if source.len() > Source::MAX_BYTES {
+            return Err(Invalid::new("source", format!("must be at most {} bytes", Source::MAX_BYTES)));
+        }
+        if sequence >= Mark::SEQUENCE_END {
+            return Err(Invalid::new("sequence", "must be below 2^53"));
+        }
+        Ok(Some(Mark { source: Source::new("", source), sequence }))
+    }
+
+    /// Refuses more charges than one report may have, before they are looked at.
+    pub fn bound(charges: usize) -> Result<(), Invalid> {
+        if charges > MAX_CHARGES {
+            return Err(Invalid::new("charges", format!("must be at most {MAX_CHARGES}")));
+        }
+        Ok(())
+    }
+}
+
+impl ChargeRequest {
+    /// What a charge gives back, from its fields `reservation` and `release`: all of it where `release` is absent.
+    pub fn release(reservation: &str, release: Option<Cost>) -> Result<Option<Reservation>, Invalid> {
+        if reservation.is_empty() {
+            return match release {
+                None => Ok(None),
+                Some(_) => Err(Invalid::new("release", "must come with a reservation")),
+            };
+        }
+        let reserved: Reservation =
+            reservation.parse().map_err(|error| Invalid::new("reservation", error))?;
+        let amounts = release.map_or(reserved.amounts, |release| release.at_most(reserved.amounts));
+        Ok(Some(Reservation { amounts, ..reserved }))
+    }
+}
+
+impl Quota {
+    /// Counts what a fileserver consumed; acknowledged only when it is stored.
+    pub async fn report(&self, request: ReportRequest) -> Result<Reported, QuotaError> {
+        let (report, dropped_old) = self.sum(&request);
+        let settlement = self.store.settle(&report).await?;
+        let duplicate = settlement.applied == 0 && settlement.duplicates > 0;
+        let applied = if duplicate { 0 } else { request.charges.len() as u32 - dropped_old };
+        if duplicate {
+            self.metrics.reports_duplicate.inc();
+        }
+        self.metrics.charges_applied.inc_by(applied.into());
+        self.metrics.charges_dropped_old.inc_by(dropped_old.into());
+        Ok(Reported { applied, dropped_old, duplicate })
+    }
+
+    /// The report by account, without what is older than the window, and how many charges that is.
+    fn sum(&self, request: &ReportRequest) -> (Report, u32) {
+        let mut dropped_old = 0;
+        let mut entries: BTreeMap<&Account, Entry> = BTreeMap::new();
+        for charge in &request.charges {
+            let age = charge.age.saturating_add(request.held);
+            let counts = age < self.window.length();
+            dropped_old += u32::from(!counts);
+            for account in charge.accounts.as_slice() {
+                let entry = entries.entry(account).or_insert_with(|| Entry::new(account.clone()));
+                if counts {
+                    entry.charges.push(Charge { age, cost: charge.cost });
+                }
+                if let Some(Reservation { tick, amounts }) = charge.release {
+                    entry.releases.push(Release { tick, amounts });
+                }
+            }
+        }
+        let entries = entries.into_values().filter(|entry| !entry.is_empty()).collect();
+        (Report { mark: request.mark, entries }, dropped_old)
+    }
+}

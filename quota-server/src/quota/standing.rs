@@ -1,0 +1,52 @@
+use std::time::Duration;
+
+use quota_core::{Account, Bound, PerResource, Subject, Timestamp, WindowLength, decide};
+use quota_proto::Invalid;
+
+use super::{Label, Quota, QuotaError};
+
+/// Whose standing.
+#[derive(Clone, Debug)]
+pub struct StandingRequest {
+    /// The account.
+    pub account: Account,
+    /// The fileserver.
+    pub node: Label,
+}
+
+/// What an account used, may use, and when it may again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Who.
+    pub account: Account,
+    /// How much of each resource was used, in internal units, and what is compared with it.
+    pub resources: PerResource<(u64, Bound)>,
+    /// Whether an enforced limit is reached.
+    pub over: bool,
+    /// When none is any more, if nothing is spent; exact.
+    pub retry_after: Duration,
+}
+
+impl Standing {
+    pub(super) fn new(subject: &Subject, now: Timestamp, window: WindowLength) -> Self {
+        let breach = decide([subject], now, window).denied_by;
+        let usage = subject.snapshot.usage();
+        Self {
+            account: subject.account.clone(),
+            resources: PerResource::from_fn(|resource| (usage[resource], subject.bounds[resource])),
+            over: breach.is_some(),
+            retry_after: breach.map_or(Duration::ZERO, |breach| breach.retry_after),
+        }
+    }
+}
+
+impl Quota {
+    /// What an account used, may use, and when it may again. Changes nothing.
+    pub async fn standing(&self, request: StandingRequest) -> Result<Standing, QuotaError> {
+        let snapshots = self.store.usage(std::slice::from_ref(&request.account)).await?;
+        let now = snapshots.now;
+        let subject = Self::subjects(vec![self.limited(&request.account)], snapshots).pop();
+        let subject = subject.ok_or_else(|| Invalid::new("id", "must name an account"))?;
+        Ok(Standing::new(&subject, now, self.window))
+    }
+}

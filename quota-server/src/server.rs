@@ -1,0 +1,183 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::TcpListenerStream;
+
+use crate::config::{Config, StoreUrl};
+use crate::metrics::Metrics;
+use crate::quota::{Denials, Jitter, Quota};
+use crate::readiness::{Readiness, StoreKind};
+use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
+use crate::{REQUEST_TIMEOUT, grpc, http};
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address is taken, or not this machine's.
+    #[error("{setting} = {address}: cannot listen: {reason}")]
+    Listen {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        address: SocketAddr,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+    /// The store refuses for a reason that waiting does not mend.
+    #[error("store.url: {0}")]
+    Store(StoreError),
+    /// The metrics contradict each other.
+    #[error("metrics: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A server that runs until it is stopped.
+pub struct Server {
+    http: SocketAddr,
+    grpc: SocketAddr,
+    readiness: Arc<Readiness>,
+    stop: watch::Sender<bool>,
+    serving: JoinSet<()>,
+    /// What is done at intervals; ends with the server.
+    _upkeep: JoinSet<()>,
+    grace: Duration,
+}
+
+impl Server {
+    /// Listens, and answers from then on.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let metrics = Arc::new(Metrics::new(&config.policy)?);
+        let (mut serving, mut upkeep) = (JoinSet::new(), JoinSet::new());
+        let (store, kind) = open_store(&config, &metrics, &mut upkeep).await?;
+        tracing::info!(store = kind.name(), "{}", kind.detail());
+
+        let denials = Arc::new(Denials::default());
+        let summing = Arc::clone(&denials);
+        upkeep.spawn(every(Duration::from_secs(1), move || summing.sum_up()));
+        let quota = Arc::new(Quota {
+            store,
+            policy: config.policy,
+            prices: config.prices,
+            fail: config.store.fail,
+            window: config.window,
+            ipv6_prefix: config.ip.ipv6_prefix,
+            metrics,
+            denials,
+            jitter: Jitter::default(),
+        });
+        let readiness = Arc::new(Readiness::new(kind));
+
+        let http = listen("http.listen", config.http.listen).await?;
+        let grpc = listen("grpc.listen", config.grpc.listen).await?;
+        let (http_address, grpc_address) = (local("http.listen", &http)?, local("grpc.listen", &grpc)?);
+        let (stop, stopping) = watch::channel(false);
+
+        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness));
+        let http = axum::serve(http, router).with_graceful_shutdown(stopped(stopping.clone()));
+        serving.spawn(async move {
+            if let Err(error) = http.await {
+                tracing::error!(%error, "HTTP stopped");
+            }
+        });
+        let grpc = tonic::transport::Server::builder()
+            .timeout(REQUEST_TIMEOUT)
+            .http2_keepalive_interval(Some(Duration::from_secs(30)))
+            .add_service(grpc::service(quota))
+            .serve_with_incoming_shutdown(TcpListenerStream::new(grpc), stopped(stopping));
+        serving.spawn(async move {
+            if let Err(error) = grpc.await {
+                tracing::error!(%error, "gRPC stopped");
+            }
+        });
+        tracing::info!(http = %http_address, grpc = %grpc_address, "listening");
+        Ok(Self {
+            http: http_address,
+            grpc: grpc_address,
+            readiness,
+            stop,
+            serving,
+            _upkeep: upkeep,
+            grace: config.shutdown.grace,
+        })
+    }
+
+    /// Where HTTP is answered.
+    pub const fn http_address(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Where gRPC is answered.
+    pub const fn grpc_address(&self) -> SocketAddr {
+        self.grpc
+    }
+
+    /// Takes no more requests, lets those in flight end, and cuts off what takes longer than `shutdown.grace`.
+    pub async fn stop(mut self) {
+        self.readiness.drain();
+        self.stop.send_replace(true);
+        let drained = async { while self.serving.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.grace, drained).await.is_err() {
+            tracing::warn!(grace = ?self.grace, "requests in flight were cut off");
+        }
+        self.serving.shutdown().await;
+    }
+}
+
+async fn open_store(
+    config: &Config,
+    metrics: &Arc<Metrics>,
+    upkeep: &mut JoinSet<()>,
+) -> Result<(Arc<dyn Store>, StoreKind), StartError> {
+    match &config.store.url {
+        StoreUrl::Memory => {
+            let store = Arc::new(MemoryStore::new(config.window, config.store.max_accounts, Clock::System));
+            let sweeping = Arc::clone(&store);
+            upkeep.spawn(every(config.window.length(), move || sweeping.drop_idle()));
+            Ok((Arc::new(Measured::new(store, Arc::clone(metrics))), StoreKind::Memory))
+        }
+        StoreUrl::Redis(url) => {
+            let store = RedisStore::new(&config.store, url, config.window, Scripts::default());
+            let store = store.map_err(StartError::Store)?;
+            match store.connect().await {
+                Ok(()) => {}
+                // It may be on its way up, as this server is.
+                Err(error) if matches!(error.cause(), Cause::Connection | Cause::Busy | Cause::Timeout) => {
+                    tracing::warn!(%error, "starting without the store");
+                }
+                Err(error) => return Err(StartError::Store(error)),
+            }
+            Ok((Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics))), StoreKind::Redis))
+        }
+    }
+}
+
+async fn listen(setting: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|reason| StartError::Listen { setting, address, reason })
+}
+
+fn local(setting: &'static str, listener: &TcpListener) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(|reason| StartError::Listen {
+        setting,
+        address: ([0; 4], 0).into(),
+        reason,
+    })
+}
+
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // An error means that the server is gone, which is a reason to stop too.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+/// Does something again and again; what takes longer than the interval is not made up for.
+async fn every(interval: Duration, mut act: impl FnMut() + Send) {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        act();
+    }
+}

@@ -1,0 +1,136 @@
+//! Where usage is kept: in this process, or in Redis.
+//!
+//! The trait is cut at whole decisions, so that each is atomic in the store: nobody reads usage, decides, and then
+//! writes. One contract suite (in the package quota-tests) runs against both.
+
+mod clock;
+mod error;
+mod measured;
+mod memory;
+mod redis;
+
+use async_trait::async_trait;
+use quota_core::{
+    Account, Bound, Charge, Cost, Mark, PerResource, Release, Settled, Snapshot, Tick, Timestamp,
+};
+
+pub use clock::Clock;
+pub use error::{Cause, StoreError};
+pub use measured::Measured;
+pub use memory::MemoryStore;
+pub use redis::{RedisStore, Scripts};
+
+/// The most accounts in one call: the scripts' bound.
+pub const MAX_ACCOUNTS: usize = 64;
+
+/// The most charges to one account in a report: the scripts' bound.
+pub const MAX_CHARGES: usize = 1024;
+
+/// Keeps what accounts have used. Its clock is the only one that decides.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Compares every account with its bounds; where none is reached that refuses, reserves the price on all of
+    /// them, else changes nothing. At most [`MAX_ACCOUNTS`].
+    async fn admit(&self, accounts: &[Limited], price: Cost) -> Result<Admitted, StoreError>;
+
+    /// Counts a report on its accounts, on each of them once. After an error, the accounts that have it already
+    /// skip it when it is sent again.
+    async fn settle(&self, report: &Report) -> Result<Settlement, StoreError>;
+
+    /// What the accounts have used; each comes as [`Snapshot::Full`]. At most [`MAX_ACCOUNTS`].
+    async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError>;
+
+    /// Whether the store takes writes.
+    async fn probe(&self) -> Result<(), StoreError>;
+}
+
+/// An account with the limits that it is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// Who.
+    pub account: Account,
+    /// Its limits.
+    pub bounds: PerResource<Bound>,
+}
+
+/// The answer to an admission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Whether the price was reserved.
+    pub allowed: bool,
+    /// The bucket that it was reserved in.
+    pub tick: Tick,
+    /// The accounts as they were compared, in the order of the request; [`Snapshot::Full`] where a limit is reached.
+    pub snapshots: Snapshots,
+}
+
+/// What accounts have used, at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshots {
+    /// When, by the store's clock.
+    pub now: Timestamp,
+    /// In the order of the request.
+    pub accounts: Vec<Snapshot>,
+    /// How many windows were dated back, since the store's clock had stepped back.
+    pub rebased: u32,
+}
+
+/// What a fileserver reports, summed by account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Which report it is; without it, it counts each time it arrives.
+    pub mark: Option<Mark>,
+    /// Each account once; at most [`MAX_CHARGES`] charges and releases each.
+    pub entries: Vec<Entry>,
+}
+
+/// The part of a report that concerns one account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Who.
+    pub account: Account,
+    /// What was consumed.
+    pub charges: Vec<Charge>,
+    /// What is given back.
+    pub releases: Vec<Release>,
+}
+
+impl Entry {
+    /// Nothing yet.
+    pub const fn new(account: Account) -> Self {
+        Self { account, charges: Vec::new(), releases: Vec::new() }
+    }
+
+    /// Whether it changes nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.charges.is_empty() && self.releases.is_empty()
+    }
+}
+
+/// What became of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settlement {
+    /// Accounts on which it counts now.
+    pub applied: u32,
+    /// Accounts on which it had counted before.
+    pub duplicates: u32,
+    /// Releases that asked for more than was there.
+    pub excess_releases: u32,
+    /// Windows that were dated back, since the store's clock had stepped back.
+    pub rebased: u32,
+}
+
+impl Settlement {
+    /// Counts what became of it on one account; the account without room for the source is an error.
+    fn count(&mut self, account: &Account, settled: Settled) -> Result<(), StoreError> {
+        match settled {
+            Settled::Applied { excess_releases } => {
+                self.applied += 1;
+                self.excess_releases += excess_releases;
+            }
+            Settled::Duplicate => self.duplicates += 1,
+            Settled::TooManySources => return Err(StoreError::TooManySources(account.clone())),
+        }
+        Ok(())
+    }
+}

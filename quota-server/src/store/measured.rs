@@ -1,0 +1,85 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use quota_core::{Account, Cost};
+
+use super::{Admitted, Cause, Limited, Report, Settlement, Snapshots, Store, StoreError};
+use crate::metrics::{Metrics, Operation};
+
+/// A store whose latency and errors are counted, and whose loss and return are logged, once each.
+pub struct Measured {
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    lost: AtomicBool,
+}
+
+impl Measured {
+    /// The same store, measured.
+    pub fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
+        metrics.store_up.set(1);
+        Self { store, metrics, lost: AtomicBool::new(false) }
+    }
+
+    async fn measure<T>(
+        &self,
+        operation: Operation,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let timer = self.metrics.store_latency(operation).start_timer();
+        let result = call.await;
+        timer.observe_duration();
+        if let Err(error) = &result {
+            self.metrics.store_error(operation, error.cause());
+        }
+        self.log_change(result.as_ref().err());
+        result
+    }
+
+    /// What concerns one account alone says nothing of the store.
+    fn log_change(&self, error: Option<&StoreError>) {
+        match error {
+            Some(error) if !matches!(error.cause(), Cause::Corrupt | Cause::Full) => {
+                if !self.lost.swap(true, Ordering::Relaxed) {
+                    self.metrics.store_up.set(0);
+                    tracing::warn!(cause = error.cause().as_str(), %error, "the store is lost: the fail policy answers");
+                }
+            }
+            Some(error) => {
+                tracing::error!(cause = error.cause().as_str(), %error, "the store cannot serve an account")
+            }
+            None => {
+                if self.lost.swap(false, Ordering::Relaxed) {
+                    self.metrics.store_up.set(1);
+                    tracing::info!("the store answers again");
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Measured {
+    async fn admit(&self, accounts: &[Limited], price: Cost) -> Result<Admitted, StoreError> {
+        let admitted = self.measure(Operation::Admit, self.store.admit(accounts, price)).await?;
+        self.metrics.windows_rebased.inc_by(admitted.snapshots.rebased.into());
+        Ok(admitted)
+    }
+
+    async fn settle(&self, report: &Report) -> Result<Settlement, StoreError> {
+        let settlement = self.measure(Operation::Settle, self.store.settle(report)).await?;
+        self.metrics.windows_rebased.inc_by(settlement.rebased.into());
+        self.metrics.excess_releases.inc_by(settlement.excess_releases.into());
+        Ok(settlement)
+    }
+
+    async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError> {
+        let snapshots = self.measure(Operation::Usage, self.store.usage(accounts)).await?;
+        self.metrics.windows_rebased.inc_by(snapshots.rebased.into());
+        Ok(snapshots)
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.measure(Operation::Probe, self.store.probe()).await
+    }
+}

@@ -1,0 +1,167 @@
+//! Usage in this process alone: `quota-core` behind sharded locks.
+
+mod shard;
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
+use quota_core::{
+    Account, Bound, Cost, Ledger, PerResource, Settled, Snapshot, Tick, Timestamp, WindowLength, admit,
+};
+
+use self::shard::Shard;
+use super::{Admitted, Clock, Limited, MAX_ACCOUNTS, Report, Settlement, Snapshots, Store, StoreError};
+
+/// Enough that two requests seldom meet at one lock.
+const SHARDS: usize = 64;
+
+/// Keeps usage in memory, for at most about so many accounts: idle ones are dropped, further ones refused.
+///
+/// It is lost with the process, and not shared with another.
+pub struct MemoryStore {
+    shards: Vec<Mutex<Shard>>,
+    hasher: RandomState,
+    length: WindowLength,
+    clock: Clock,
+    max_accounts_per_shard: usize,
+}
+
+/// Accounts' ledgers, brought to a moment.
+struct Opened<'a> {
+    ledgers: &'a mut [Ledger],
+    now: Timestamp,
+    tick: Tick,
+    rebased: u32,
+}
+
+impl MemoryStore {
+    /// An empty store for about `max_accounts`.
+    pub fn new(length: WindowLength, max_accounts: usize, clock: Clock) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            length,
+            clock,
+            max_accounts_per_shard: max_accounts.div_ceil(SHARDS),
+        }
+    }
+
+    /// Drops the accounts without usage; to be called about once a window.
+    pub fn drop_idle(&self) {
+        for shard in &self.shards {
+            shard.lock().drop_idle(self.clock.now(), self.length);
+        }
+    }
+
+    /// How many accounts it holds.
+    pub fn accounts(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Runs `act` on the ledgers of different accounts at once, and keeps what it leaves behind; `charges` tells that
+    /// it may need room for new ones.
+    fn with<T>(
+        &self,
+        accounts: &[&Account],
+        charges: bool,
+        act: impl FnOnce(Opened<'_>) -> T,
+    ) -> Result<T, StoreError> {
+        let shard_of = |account: &Account| self.hasher.hash_one(account) as usize % SHARDS;
+        let mut indices: Vec<usize> = accounts.iter().map(|account| shard_of(account)).collect();
+        let places = indices.clone();
+        // In ascending order, so that no two calls wait for each other.
+        indices.sort_unstable();
+        indices.dedup();
+        let mut locked: Vec<MutexGuard<'_, Shard>> =
+            indices.iter().map(|&index| self.shards[index].lock()).collect();
+        let places: Vec<usize> =
+            places.iter().map(|index| indices.partition_point(|other| other < index)).collect();
+
+        let now = self.clock.now();
+        for (place, shard) in locked.iter_mut().enumerate().filter(|_| charges) {
+            let new =
+                accounts.iter().zip(&places).filter(|&(account, at)| *at == place && !shard.holds(account));
+            let new = new.count();
+            if !shard.has_room(new, self.max_accounts_per_shard, now, self.length) {
+                return Err(StoreError::Full);
+            }
+        }
+        let mut ledgers: Vec<Ledger> =
+            accounts.iter().zip(&places).map(|(account, &place)| locked[place].take(account)).collect();
+        let tick = Ledger::now(now, self.length, &ledgers);
+        let rebased = ledgers.iter_mut().map(|ledger| u32::from(ledger.advance(tick))).sum();
+        let result = act(Opened { ledgers: &mut ledgers, now, tick, rebased });
+        for ((account, &place), ledger) in accounts.iter().zip(&places).zip(ledgers) {
+            locked[place].keep(account, ledger);
+        }
+        Ok(result)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn admit(&self, accounts: &[Limited], price: Cost) -> Result<Admitted, StoreError> {
+        let names: Vec<&Account> = accounts.iter().map(|limited| &limited.account).collect();
+        self.with(&names, !price.is_zero(), |opened| {
+            let snapshots = opened
+                .ledgers
+                .iter()
+                .zip(accounts)
+                .map(|(ledger, limited)| snapshot(ledger, &limited.bounds))
+                .collect();
+            let mut compared: Vec<_> =
+                opened.ledgers.iter_mut().zip(accounts.iter().map(|limited| limited.bounds)).collect();
+            Admitted {
+                allowed: admit(&mut compared, price),
+                tick: opened.tick,
+                snapshots: Snapshots { now: opened.now, accounts: snapshots, rebased: opened.rebased },
+            }
+        })
+    }
+
+    async fn settle(&self, report: &Report) -> Result<Settlement, StoreError> {
+        let mut settlement = Settlement::default();
+        let mut outcome = Ok(());
+        for entries in report.entries.chunks(MAX_ACCOUNTS) {
+            let names: Vec<&Account> = entries.iter().map(|entry| &entry.account).collect();
+            let settled: Vec<Settled> = self.with(&names, true, |opened| {
+                settlement.rebased += opened.rebased;
+                let each = opened.ledgers.iter_mut().zip(entries);
+                each.map(|(ledger, entry)| {
+                    ledger.settle(report.mark, &entry.charges, &entry.releases, opened.now, self.length)
+                })
+                .collect()
+            })?;
+            for (entry, settled) in entries.iter().zip(settled) {
+                outcome = outcome.and(settlement.count(&entry.account, settled));
+            }
+        }
+        outcome.map(|()| settlement)
+    }
+
+    async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError> {
+        let names: Vec<&Account> = accounts.iter().collect();
+        self.with(&names, false, |opened| Snapshots {
+            now: opened.now,
+            accounts: opened.ledgers.iter().map(|ledger| Snapshot::Full(ledger.window().clone())).collect(),
+            rebased: opened.rebased,
+        })
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+fn snapshot(ledger: &Ledger, bounds: &PerResource<Bound>) -> Snapshot {
+    let window = ledger.window();
+    if bounds.iter().any(|(resource, bound)| bound.breached_by(window.usage()[resource])) {
+        Snapshot::Full(window.clone())
+    } else {
+        Snapshot::Below(*window.usage())
+    }
+}
+
+#[cfg(test)]
+mod tests;

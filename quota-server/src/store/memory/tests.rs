@@ -1,0 +1,59 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use quota_core::{Charge, Ipv6Prefix, Kind};
+
+use super::*;
+use crate::store::Entry;
+
+fn store(max_accounts: usize) -> (MemoryStore, Clock) {
+    let clock = Clock::Manual(Arc::new(AtomicU64::new(1_764_500_000_000_000)));
+    (MemoryStore::new(WindowLength::default(), max_accounts, clock.clone()), clock)
+}
+
+fn report(user: usize) -> Report {
+    let account = Account::new(Kind::User, &format!("user-{user}"), Ipv6Prefix::default()).unwrap();
+    let cost = Cost::ZERO.with_cpu_micros(1).unwrap();
+    let charges = vec![Charge { age: Duration::ZERO, cost }];
+    Report { mark: None, entries: vec![Entry { account, charges, releases: Vec::new() }] }
+}
+
+#[tokio::test]
+async fn accounts_are_bounded_and_idle_ones_make_room() {
+    let (store, clock) = store(640);
+    let mut held = 0;
+    for user in 0..2000 {
+        match store.settle(&report(user)).await {
+            Ok(_) => held += 1,
+            Err(error) => assert!(matches!(error, StoreError::Full), "{error}"),
+        }
+    }
+    assert_eq!(store.accounts(), held);
+    assert!((500..=640).contains(&held), "{held}");
+    clock.advance(Duration::from_secs(60));
+    for user in 2000..2064 {
+        store.settle(&report(user)).await.unwrap();
+    }
+    assert!(store.accounts() <= 640);
+}
+
+#[tokio::test]
+async fn idle_accounts_are_dropped() {
+    let (store, clock) = store(640);
+    store.settle(&report(1)).await.unwrap();
+    clock.advance(Duration::from_secs(59));
+    store.drop_idle();
+    assert_eq!(store.accounts(), 1);
+    clock.advance(Duration::from_secs(1));
+    store.drop_idle();
+    assert_eq!(store.accounts(), 0);
+}
+
+#[tokio::test]
+async fn asking_keeps_nothing() {
+    let (store, _) = store(640);
+    let account = Account::new(Kind::User, "alice", Ipv6Prefix::default()).unwrap();
+    store.usage(&[account]).await.unwrap();
+    assert_eq!(store.accounts(), 0);
+}

@@ -1,0 +1,101 @@
+//! Usage in Redis: each decision is one Lua script (the folder `lua/`), atomic on all its accounts.
+
+mod codec;
+mod connections;
+mod scripts;
+
+use async_trait::async_trait;
+use quota_core::{Account, Cost, WindowLength};
+use redis::Value;
+
+use self::connections::Connections;
+pub use self::scripts::Scripts;
+use super::{Admitted, Limited, MAX_ACCOUNTS, MAX_CHARGES, Report, Settlement, Snapshots, Store, StoreError};
+use crate::config;
+
+/// Keeps usage in a Redis, which any number of servers share.
+pub struct RedisStore {
+    connections: Connections,
+    scripts: Scripts,
+    length: WindowLength,
+}
+
+impl RedisStore {
+    /// A store behind an address; it connects when it is first used.
+    pub fn new(
+        settings: &config::Store,
+        url: &config::RedisUrl,
+        length: WindowLength,
+        scripts: Scripts,
+    ) -> Result<Self, StoreError> {
+        Ok(Self { connections: Connections::new(settings, url)?, scripts, length })
+    }
+
+    /// Connects for the first time, with seconds where a decision has milliseconds: a wrong password, a missing right
+    /// or a port that speaks another protocol shows here.
+    pub async fn connect(&self) -> Result<(), StoreError> {
+        self.connections.first().await
+    }
+
+    async fn run(
+        &self,
+        script: &redis::Script,
+        keys: Vec<String>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Vec<Value>, StoreError> {
+        let mut call = script.prepare_invoke();
+        keys.into_iter().for_each(|key| {
+            call.key(key);
+        });
+        call.arg(self.length.bucket_micros());
+        args.into_iter().for_each(|arg| {
+            call.arg(arg);
+        });
+        self.connections.run(async |connection| call.invoke_async(connection).await).await
+    }
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    async fn admit(&self, accounts: &[Limited], price: Cost) -> Result<Admitted, StoreError> {
+        let names = accounts.iter().map(|limited| &limited.account);
+        let args = vec![codec::price(price), codec::bounds(accounts)];
+        let reply = self.run(&self.scripts.admit, keys(names.clone()), args).await?;
+        codec::admitted(&reply, names)
+    }
+
+    async fn settle(&self, report: &Report) -> Result<Settlement, StoreError> {
+        let mut settlement = Settlement::default();
+        let mut outcome = Ok(());
+        for entries in codec::chunks(&report.entries, MAX_ACCOUNTS, MAX_CHARGES) {
+            let mut args = vec![codec::mark(report.mark)];
+            for entry in entries {
+                args.push(codec::charges(&entry.charges));
+                args.push(codec::releases(&entry.releases));
+            }
+            let accounts = entries.iter().map(|entry| &entry.account);
+            let reply = self.run(&self.scripts.settle, keys(accounts.clone()), args).await?;
+            // An account that cannot take the report is no reason to keep it from the others.
+            outcome = outcome.and(codec::settled(&reply, accounts, &mut settlement));
+        }
+        outcome.map(|()| settlement)
+    }
+
+    async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError> {
+        let reply = self.run(&self.scripts.standing, keys(accounts), Vec::new()).await?;
+        codec::snapshots(&reply, accounts)
+    }
+
+    /// Writes, since a replica and a primary that lacks replicas still answer reads.
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.connections
+            .run(async |connection| {
+                redis::cmd("SET").arg("q1:probe").arg(1).arg("EX").arg(60).query_async(connection).await
+            })
+            .await
+    }
+}
+
+fn keys<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Vec<String> {
+    accounts.into_iter().map(|account| format!("q1:{{{}}}", account.key())).collect()
+}

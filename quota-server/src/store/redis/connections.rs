@@ -1,0 +1,87 @@
+use std::time::Duration;
+
+use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError};
+
+use crate::config;
+use crate::store::{Cause, StoreError};
+
+/// How long the first connection may take, and any other in the background of a call's deadline.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The connections to one Redis: bounded, made when they are needed, dropped when they prove bad.
+pub(super) struct Connections {
+    pool: Pool,
+    deadline: Duration,
+}
+
+impl Connections {
+    pub(super) fn new(settings: &config::Store, url: &config::RedisUrl) -> Result<Self, StoreError> {
+        // Every call has its own deadline, so the connection needs none for an answer.
+        let timeouts = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(None);
+        let manager = Manager::new_with_config(url.expose(), timeouts).map_err(|error| classify(&error))?;
+        let pool = Pool::builder(manager)
+            .max_size(settings.pool_size)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| StoreError::Unreachable(error.to_string()))?;
+        Ok(Self { pool, deadline: settings.deadline })
+    }
+
+    pub(super) async fn first(&self) -> Result<(), StoreError> {
+        let connecting = async {
+            let mut connection = self.pool.get().await.map_err(from_pool)?;
+            redis::cmd("PING").query_async::<()>(&mut *connection).await.map_err(|error| classify(&error))
+        };
+        tokio::time::timeout(CONNECT_TIMEOUT, connecting)
+            .await
+            .map_err(|_| StoreError::Timeout(CONNECT_TIMEOUT))?
+    }
+
+    /// Runs one call within the deadline, waiting for a connection included. It is never sent twice.
+    ///
+    /// A connection that broke, or that leads to a server which takes no writes any more, is dropped with its first
+    /// error, so that the next call makes a new one, which may lead to another server.
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+    ) -> Result<T, StoreError> {
+        let called = async {
+            let mut connection = self.pool.get().await.map_err(from_pool)?;
+            call(&mut connection).await.map_err(|error| {
+                let error = classify(&error);
+                if matches!(error.cause(), Cause::Connection | Cause::Readonly | Cause::Busy | Cause::Denied)
+                {
+                    drop(Connection::take(connection));
+                }
+                error
+            })
+        };
+        tokio::time::timeout(self.deadline, called).await.map_err(|_| StoreError::Timeout(self.deadline))?
+    }
+}
+
+fn from_pool(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => classify(&error),
+        other => StoreError::Unreachable(other.to_string()),
+    }
+}
+
+/// What an error of Redis means for its caller. The messages carry no password: Redis never repeats one.
+fn classify(error: &RedisError) -> StoreError {
+    let cause = match (error.kind(), error.code()) {
+        (ErrorKind::Io, _) => return StoreError::Unreachable(error.to_string()),
+        (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => Cause::Denied,
+        (_, Some("READONLY")) => Cause::Readonly,
+        (_, Some("LOADING" | "BUSY" | "MASTERDOWN" | "NOREPLICAS" | "TRYAGAIN" | "CLUSTERDOWN")) => {
+            Cause::Busy
+        }
+        (_, Some("OOM")) => Cause::Memory,
+        _ => return StoreError::Malformed(error.to_string()),
+    };
+    StoreError::Refused(error.to_string(), cause)
+}
