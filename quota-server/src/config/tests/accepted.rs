@@ -1,0 +1,122 @@
+use std::fs;
+use std::time::Duration;
+
+use quota_core::{Bound, Cost, Kind, Limit, Mode, Resource};
+
+use super::super::{Config, FailPolicy, StoreUrl};
+use super::from_env;
+
+const RPC: &str = "/gitaly.SmartHTTPService/PostUploadPackWithSidechannel";
+
+fn limit(config: &Config, kind: Kind, resource: Resource) -> Limit {
+    config.policy.bounds(kind)[resource].limit
+}
+
+#[test]
+fn the_defaults_are_those_of_the_public_interface() {
+    let config = Config::from_toml("").unwrap();
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.grpc.listen.to_string(), "127.0.0.1:8081");
+    assert_eq!(config.store.url, StoreUrl::Memory);
+    assert_eq!(config.store.deadline, Duration::from_millis(50));
+    assert_eq!(config.store.fail, FailPolicy::Open);
+    assert_eq!((config.store.pool_size, config.store.max_accounts), (16, 1_000_000));
+    assert_eq!(config.window.length(), Duration::from_secs(60));
+    assert_eq!(config.ip.ipv6_prefix.bits(), 64);
+    assert_eq!(config.shutdown.grace, Duration::from_secs(10));
+    assert!(!config.auth.disabled);
+    assert_eq!(config.prices.price(None), Cost::ZERO.with_cpu_micros(10_000).unwrap());
+    const GIB: u64 = 1 << 30;
+    let expected: Vec<_> = [(Kind::Repo, 1), (Kind::User, 1), (Kind::Ip, 2)]
+        .into_iter()
+        .flat_map(|(kind, times)| {
+            [
+                (kind, Resource::Cpu, Limit::At(times * 100_000_000), Mode::Enforce),
+                (kind, Resource::Memory, Limit::At(times * 8 * GIB / 1024 * 60), Mode::Shadow),
+                (kind, Resource::Network, Limit::At(times * 10 * GIB), Mode::Shadow),
+            ]
+        })
+        .map(|(kind, resource, limit, mode)| (kind, resource, Bound { limit, mode }))
+        .collect();
+    assert_eq!(config.policy.iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_later_layer_wins_and_a_partial_table_keeps_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quota.toml");
+    fs::write(&path, "[store]\nfail = \"closed\"\npool_size = 3\n[limits.user.cpu]\ninitial = \"90s\"\n")
+        .unwrap();
+    let env = [
+        ("QUOTA__STORE__POOL_SIZE", "4"),
+        ("QUOTA__LIMITS__USER__CPU__MODE", "shadow"),
+        ("QUOTA__IP__IPV6_PREFIX", "48"),
+        ("QUOTA__AUTH__DISABLED", "true"),
+        ("QUOTA__HTTP__LISTEN", "[::]:80"),
+        ("QUOTA__PRICES__DEFAULT__MEMORY", "1MiB"),
+        ("QUOTA_CONFIG", "/not/a/setting"),
+        ("QUOTA_STORE__URL", "nor this"),
+        ("HOME", "/root"),
+    ];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = Config::load_from(Some(&path), env).unwrap();
+    assert_eq!((config.store.fail, config.store.pool_size), (FailPolicy::Closed, 4));
+    assert_eq!(config.store.deadline, Duration::from_millis(50));
+    let bound = Bound { limit: Limit::At(90_000_000), mode: Mode::Shadow };
+    assert_eq!(config.policy.bounds(Kind::User)[Resource::Cpu], bound);
+    assert_eq!(config.ip.ipv6_prefix.bits(), 48);
+    assert_eq!(config.http.listen.to_string(), "[::]:80");
+    let price = Cost::ZERO.with_cpu_micros(10_000).unwrap().with_memory_byte_seconds(1 << 20).unwrap();
+    assert_eq!(config.prices.price(None), price);
+}
+
+#[test]
+fn names_of_rpcs_keep_their_case_and_dots() {
+    let text =
+        format!("[prices]\n\"{RPC}\" = {{ cpu = \"2s\", network = \"1MiB\" }}\n\"a.b\".memory = \"1B\"\n");
+    let prices = Config::from_toml(&text).unwrap().prices;
+    let price = Cost::ZERO.with_cpu_micros(2_000_000).unwrap().with_network_bytes(1 << 20).unwrap();
+    assert_eq!(prices.price(Some(RPC)), price);
+    assert_eq!(prices.price(Some("a.b")), Cost::ZERO.with_memory_byte_seconds(1024).unwrap());
+    for other in [RPC.to_lowercase().as_str(), "a", "default", ""] {
+        assert_eq!(prices.price(Some(other)), prices.price(None), "{other}");
+    }
+}
+
+#[test]
+fn limits_in_their_units() {
+    for (resource, text, expected) in [
+        (Resource::Cpu, "1m 30.5s", Limit::At(90_500_000)),
+        (Resource::Cpu, "0", Limit::At(0)),
+        (Resource::Cpu, "0s", Limit::At(0)),
+        (Resource::Cpu, "65970697666500us", Limit::At(60 * quota_core::BUCKET_CAP)),
+        (Resource::Cpu, "unlimited", Limit::Unlimited),
+        (Resource::Memory, "0", Limit::At(0)),
+        (Resource::Memory, "1B", Limit::At(1)),
+        (Resource::Memory, "1 KiB", Limit::At(60)),
+        (Resource::Memory, "1.5MiB", Limit::At(1536 * 60)),
+        (Resource::Memory, "unlimited", Limit::Unlimited),
+        (Resource::Network, "1KB", Limit::At(1000)),
+        (Resource::Network, "unlimited", Limit::Unlimited),
+    ] {
+        let text =
+            format!("limits.user.{resource} = {{ min = \"0\", initial = \"{text}\", max = \"unlimited\" }}");
+        let config = Config::from_toml(&text).unwrap();
+        assert_eq!(limit(&config, Kind::User, resource), expected, "{text}");
+    }
+}
+
+#[test]
+fn memory_is_held_over_the_window() {
+    let config = Config::from_toml("window.length = \"6s\"").unwrap();
+    assert_eq!(limit(&config, Kind::User, Resource::Memory), Limit::At(8 * 1024 * 1024 * 6));
+    assert_eq!(limit(&config, Kind::User, Resource::Cpu), Limit::At(100_000_000));
+}
+
+#[test]
+fn every_loopback_address_is_accepted_without_tokens() {
+    for address in ["127.0.0.1:0", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
+        let config = from_env(&[("QUOTA__GRPC__LISTEN", address)]).unwrap();
+        assert_eq!(config.grpc.listen, address.parse().unwrap());
+    }
+}

@@ -1,0 +1,212 @@
+use std::path::Path;
+use std::{fs, iter};
+
+use super::super::Config;
+use super::{from_env, refusal};
+
+#[test]
+fn settings_that_are_no_good_are_told_by_key_and_reason() {
+    for (text, key, reason) in [
+        // unknown
+        ("[store]\nurlx = \"memory://\"", "store.urlx", "unknown setting; known here: deadline, fail, max"),
+        ("[stores]", "stores", "unknown setting; known here: adapt, auth"),
+        ("\"store.url\" = \"memory://\"", "\"store.url\"", "unknown setting"),
+        ("[limits.group.cpu]\nmin = \"1s\"", "limits.group", "known here: ip, repo, user"),
+        ("[limits.user.disk]\nmin = \"1s\"", "limits.user.disk", "known here: cpu, memory, network"),
+        ("[adapt.cpu]\nstep = 0.05", "adapt.cpu.step", "known here: rule"),
+        (
+            "[prices]\n\"/a.B/C\" = { cpus = \"1s\" }",
+            "prices.\"/a.B/C\".cpus",
+            "known here: cpu, memory, network",
+        ),
+        // of another type
+        ("store = 5", "store", "must be a table of settings"),
+        ("[store]\nurl = 5", "store.url", "must be a string, such as \"memory://\""),
+        ("[store.url]\nhost = \"a\"", "store.url", "must be a string"),
+        ("[store]\ndeadline = 50", "store.deadline", "must be a string, such as \"50ms\""),
+        ("[store]\npool_size = \"16\"", "store.pool_size", "must be a whole number, such as 16"),
+        ("[store]\npool_size = 16.7", "store.pool_size", "must be a whole number, such as 16"),
+        ("[store]\npool_size = [16]", "store.pool_size", "must be a whole number, such as 16"),
+        ("[auth]\ndisabled = \"true\"", "auth.disabled", "must be true or false"),
+        ("[auth]\ndisabled = 1", "auth.disabled", "must be true or false"),
+        ("[prices]\n\"/a.B/C\" = \"1s\"", "prices.\"/a.B/C\"", "must be a table"),
+        // out of range
+        ("[http]\nlisten = \"localhost:8080\"", "http.listen", "must be an IP address and a port"),
+        ("[http]\nlisten = \"127.0.0.1:70000\"", "http.listen", "must be an IP address and a port"),
+        ("[http]\nlisten = \"0.0.0.0:8080\"", "http.listen", "needs `auth.disabled = true`"),
+        ("[grpc]\nlisten = \"[::]:8081\"", "grpc.listen", "needs `auth.disabled = true`"),
+        ("[store]\ndeadline = \"0ms\"", "store.deadline", "must be from 1ms to 10s"),
+        ("[store]\ndeadline = \"10001ms\"", "store.deadline", "must be from 1ms to 10s"),
+        ("[store]\nfail = \"ajar\"", "store.fail", "must be \"open\" or \"closed\""),
+        ("[store]\npool_size = 0", "store.pool_size", "must be from 1 to 1024"),
+        ("[store]\npool_size = 1025", "store.pool_size", "must be from 1 to 1024"),
+        ("[store]\npool_size = -1", "store.pool_size", "must be from 1 to 1024"),
+        ("[store]\nmax_accounts = 0", "store.max_accounts", "must be from 1 to 100000000"),
+        ("[store]\nmax_accounts = 100_000_001", "store.max_accounts", "must be from 1 to 100000000"),
+        ("[store]\nurl = \"memory://here\"", "store.url", "must be memory://"),
+        ("[store]\nurl = \"http://a\"", "store.url", "must be memory://"),
+        ("[store]\nurl = \"redis://a:b\"", "store.url", "must be redis://[[user]:password@]host"),
+        ("[store]\nurl = \"rediss://\"", "store.url", "must be rediss://[[user]:password@]host"),
+        ("[store]\nurl = \"redis://a/b\"", "store.url", "must be redis://[[user]:password@]host"),
+        ("[store]\nurl = \"redis+sentinel://a\"", "store.url", "redis+sentinel:// is not available yet"),
+        ("[store]\nurl = \"redis+cluster://a\"", "store.url", "redis+cluster:// is not available yet"),
+        ("[window]\nlength = \"0s\"", "window.length", "must be from 60ms to 1h, and divide into 60"),
+        ("[window]\nlength = \"61ms\"", "window.length", "a multiple of 60ms"),
+        ("[window]\nlength = \"60\"", "window.length", "must be a duration with its unit"),
+        ("[adapt.cpu]\nrule = \"aimd\"", "adapt.cpu.rule", "\"aimd\" is not available yet"),
+        ("[adapt.memory]\nrule = \"double-halve\"", "adapt.memory.rule", "not available yet"),
+        ("[adapt.network]\nrule = \"blame\"", "adapt.network.rule", "not available yet"),
+        ("[adapt.cpu]\nrule = \"pid\"", "adapt.cpu.rule", "must be \"fixed\""),
+        ("[ip]\nipv6_prefix = 0", "ip.ipv6_prefix", "must be from 1 to 128"),
+        ("[ip]\nipv6_prefix = 129", "ip.ipv6_prefix", "must be from 1 to 128"),
+        ("[ip]\nipv6_prefix = 320", "ip.ipv6_prefix", "must be from 1 to 128"),
+        ("[shutdown]\ngrace = \"601s\"", "shutdown.grace", "must be from 0s to 10m"),
+        ("[shutdown]\ngrace = \"-1s\"", "shutdown.grace", "must be a duration"),
+        (
+            "[limits.ip.cpu]\nmode = \"on\"",
+            "limits.ip.cpu.mode",
+            "must be \"off\", \"shadow\" or \"enforce\"",
+        ),
+        ("[prices]\n\"\" = {}", "prices.\"\"", "must be 1 to 256 bytes"),
+        ("[prices]\nA = { cpu = \"1099511627776us\" }", "prices.A.cpu", "more than one second of a window"),
+        ("[prices]\nA = { memory = \"2PiB\" }", "prices.A.memory", "more than one second of a window"),
+        ("[prices]\nA = { network = \"1TiB\" }", "prices.A.network", "more than one second of a window"),
+        ("[prices]\nA = { cpu = \"unlimited\" }", "prices.A.cpu", "must be a duration"),
+    ] {
+        let message = refusal(Config::from_toml(text));
+        assert!(message.starts_with(&format!("configuration text: {key}: ")), "{text}\n{message}");
+        assert!(message.contains(reason), "{text}\n{message}");
+        assert!(message.lines().count() <= 2, "{message}");
+    }
+}
+
+#[test]
+fn limits_that_are_no_amount_are_refused() {
+    for (resource, value, reason) in [
+        ("cpu", "nan", "must be a string"),
+        ("cpu", "inf", "must be a string"),
+        ("cpu", "-inf", "must be a string"),
+        ("cpu", "100", "must be a string, such as \"1"),
+        ("cpu", "\"nan\"", "must be a duration with its unit"),
+        ("cpu", "\"inf\"", "must be a duration with its unit"),
+        ("cpu", "\".nan\"", "must be a duration with its unit"),
+        ("cpu", "\"-1s\"", "must be a duration with its unit"),
+        ("cpu", "\"-0s\"", "must be a duration with its unit"),
+        ("cpu", "\"1e3s\"", "must be a duration with its unit"),
+        ("cpu", "\"100\"", "must be a duration with its unit"),
+        ("cpu", "\"\"", "or \"unlimited\""),
+        ("cpu", "\"infinite\"", "or \"unlimited\""),
+        ("cpu", "\"10ns\"", "must be whole microseconds"),
+        ("cpu", "\"65970697666501us\"", "write \"unlimited\""),
+        ("cpu", "\"9999999999999999999s\"", "write \"unlimited\""),
+        ("memory", "\"nan\"", "must be a size with its unit"),
+        ("memory", "\"-1GiB\"", "must be a size with its unit"),
+        ("memory", "\"8\"", "must be a size with its unit"),
+        ("memory", "\"1.5\"", "must be a size with its unit"),
+        ("memory", "\"0.1B\"", "must be a size with its unit"),
+        ("memory", "\"1PiB\"", "write \"unlimited\""),
+        ("network", "inf", "must be a string"),
+        ("network", "\"infGiB\"", "must be a size with its unit"),
+        ("network", "\"60TiB\"", "write \"unlimited\""),
+        ("network", "\"99999999999EiB\"", "write \"unlimited\""),
+    ] {
+        for name in ["min", "initial", "max"] {
+            let text = format!("[limits.repo.{resource}]\n{name} = {value}");
+            let message = refusal(Config::from_toml(&text));
+            assert!(message.contains(&format!("limits.repo.{resource}.{name}: ")), "{text}\n{message}");
+            assert!(message.contains(reason), "{text}\n{message}");
+        }
+    }
+}
+
+#[test]
+fn min_initial_and_max_must_rise() {
+    for (values, key, reason) in [
+        ("min = \"2s\"\nmax = \"1s\"", "min", "at most limits.user.cpu.max, \"1s\" in configuration text"),
+        ("min = \"101s\"", "min", "at most limits.user.cpu.max, \"100s\" in built-in defaults"),
+        ("min = \"unlimited\"", "min", "at most limits.user.cpu.max"),
+        ("min = \"60s\"\ninitial = \"50s\"", "min", "at most limits.user.cpu.initial"),
+        ("max = \"50s\"", "max", "at least limits.user.cpu.initial, \"100s\" in built-in defaults"),
+        ("initial = \"0\"", "initial", "at least limits.user.cpu.min, \"1s\" in built-in defaults"),
+        ("initial = \"unlimited\"", "initial", "at most limits.user.cpu.max"),
+    ] {
+        let message = refusal(Config::from_toml(&format!("[limits.user.cpu]\n{values}")));
+        assert!(message.starts_with(&format!("configuration text: limits.user.cpu.{key}: ")), "{message}");
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+#[test]
+fn variables_are_told_by_their_names() {
+    for (name, value, key, reason) in [
+        ("QUOTA__STORE__URLX", "memory://", "store.urlx", "unknown setting; known here: deadline, fail"),
+        ("QUOTA__STOER__URL", "memory://", "stoer.url", "unknown setting; known here: adapt, auth"),
+        ("QUOTA__", "1", "\"\"", "unknown setting"),
+        ("QUOTA__STORE__URL__HOST", "a", "store.url.host", "unknown setting; known here: deadline, fail"),
+        ("QUOTA__STORE_URL", "a", "store_url", "unknown setting"),
+        ("QUOTA__STORE", "memory://", "store", "must be a table"),
+        ("QUOTA__STORE__POOL_SIZE", "many", "store.pool_size", "must be a whole number"),
+        ("QUOTA__STORE__POOL_SIZE", "true", "store.pool_size", "must be a whole number"),
+        ("QUOTA__STORE__POOL_SIZE", "16.5", "store.pool_size", "must be a whole number"),
+        ("QUOTA__STORE__POOL_SIZE", "0", "store.pool_size", "must be from 1 to 1024"),
+        ("QUOTA__AUTH__DISABLED", "yes", "auth.disabled", "must be true or false"),
+        ("QUOTA__HTTP__LISTEN", "0.0.0.0:80", "http.listen", "needs `auth.disabled = true`"),
+        ("QUOTA__LIMITS__USER__CPU__MIN", "nan", "limits.user.cpu.min", "must be a duration"),
+        (
+            "QUOTA__LIMITS__USER__CPU__MIN",
+            "101s",
+            "limits.user.cpu.min",
+            "must be at most limits.user.cpu.max",
+        ),
+        ("QUOTA__PRICES__/a.B/C__CPU", "1s", "prices.\"/a.b/c\".cpu", "known here: default"),
+    ] {
+        let message = refusal(from_env(&[(name, value)]));
+        assert!(message.starts_with(&format!("environment variable {name}: {key}: ")), "{message}");
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+#[test]
+fn two_variables_for_one_key_are_refused() {
+    let message = refusal(from_env(&[("QUOTA__STORE__FAIL", "open"), ("QUOTA__store__fail", "closed")]));
+    assert_eq!(
+        message,
+        "environment variable QUOTA__store__fail: store.fail: \
+         is also set by environment variable QUOTA__STORE__FAIL"
+    );
+}
+
+#[test]
+fn a_file_is_told_by_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quota.toml");
+    let refusal = || refusal(Config::load_from(Some(&path), iter::empty()));
+    let shown = path.display();
+
+    assert!(refusal().starts_with(&format!("{shown}: cannot be read: ")), "{}", refusal());
+    fs::write(&path, b"\xff").unwrap();
+    assert!(refusal().starts_with(&format!("{shown}: cannot be read: ")), "{}", refusal());
+    fs::write(&path, "[ip]\nipv6_prefix = 0").unwrap();
+    assert_eq!(refusal(), format!("{shown}: ip.ipv6_prefix: must be from 1 to 128"));
+    fs::write(&path, "[ip]\nipv6_prefix = = 1").unwrap();
+    assert!(refusal().starts_with(&format!("{shown}: not valid TOML: line 2, column 15: ")), "{}", refusal());
+    fs::write(&path, "[ip]\nipv6_prefix = 99999999999999999999").unwrap();
+    assert!(
+        refusal()
+            .starts_with(&format!("{shown}: not valid TOML: line 2, column 15: a number is out of range"))
+    );
+    fs::write(&path, "[ip]\n[ip]\n").unwrap();
+    assert!(refusal().starts_with(&format!("{shown}: not valid TOML: line 2, ")), "{}", refusal());
+    assert!(super::refusal(Config::load(Some(Path::new("/")))).starts_with("/: cannot be read: "));
+}
+
+#[test]
+fn prices_are_bounded() {
+    let prices = |rpcs: usize, bytes: usize| {
+        let lines: String = (0..rpcs).map(|n| format!("\"{n:0bytes$}\" = {{ cpu = \"1s\" }}\n")).collect();
+        Config::from_toml(&format!("[prices]\n{lines}"))
+    };
+    assert!(prices(1000, 256).is_ok());
+    assert!(refusal(prices(1001, 4)).contains("at most 1000 RPCs"));
+    assert!(refusal(prices(1, 257)).contains("must be 1 to 256 bytes"));
+}

@@ -1,0 +1,72 @@
+use super::super::{Config, StoreUrl};
+use super::{from_env, refusal};
+
+const PASSWORD: &str = "hunter2";
+
+#[test]
+fn a_password_is_in_no_message() {
+    for text in [
+        // broken TOML
+        "[store]\nurl = \"redis://app:hunter2@redis",
+        "[store]\nurl = redis://app:hunter2@redis",
+        "[store]\nurl = 'redis://app:hunter2@redis\"",
+        "[store]\nurl = \"redis://app:hunter2@redis\" x",
+        "[store]\nurl = \"redis://app:hunter2@redis\\q\"",
+        "[store]\nurl = hunter2",
+        "[store]\nurl : \"redis://app:hunter2@redis\"",
+        "[store]\nurl = \"a\"\nurl = \"redis://app:hunter2@redis\"",
+        // another type, another place
+        "[store]\nurl = [\"redis://app:hunter2@redis\"]",
+        "[store]\nurl = { url = \"redis://app:hunter2@redis\" }",
+        "store = \"redis://app:hunter2@redis\"",
+        "[store]\nurlx = \"redis://app:hunter2@redis\"",
+        "[store]\ndeadline = \"redis://app:hunter2@redis\"",
+        "[store]\ndeadline = \"1hunter2\"",
+        "[store]\nfail = \"redis://app:hunter2@redis\"",
+        "[store]\npool_size = \"redis://app:hunter2@redis\"",
+        "[auth]\ndisabled = \"redis://app:hunter2@redis\"",
+        "[http]\nlisten = \"redis://app:hunter2@redis\"",
+        "[window]\nlength = \"redis://app:hunter2@redis\"",
+        "[limits.user.cpu]\nmax = \"redis://app:hunter2@redis\"",
+        "[limits.user.memory]\nmax = \"redis://app:hunter2@redis\"",
+        "[limits.user.cpu]\nmode = \"redis://app:hunter2@redis\"",
+        "[adapt.cpu]\nrule = \"redis://app:hunter2@redis\"",
+        "[prices]\ndefault = \"redis://app:hunter2@redis\"",
+        // no URL of a store
+        "[store]\nurl = \"hunter2\"",
+        "[store]\nurl = \"memory://hunter2\"",
+        "[store]\nurl = \"http://app:hunter2@redis\"",
+        "[store]\nurl = \"redis+sentinel://app:hunter2@redis\"",
+        "[store]\nurl = \"redis://app:hunter2@redis:port\"",
+        "[store]\nurl = \"redis://app:hunter2/@redis\"",
+        "[store]\nurl = \"redis://app:hunter2@redis/hunter2\"",
+        "[store]\nurl = \"redis://app:hunter2@\"",
+    ] {
+        let error = Config::from_toml(text).unwrap_err();
+        assert!(!error.to_string().contains(PASSWORD), "{error}");
+        assert!(!format!("{error:?}").contains(PASSWORD), "{error:?}");
+    }
+    for name in ["STORE", "STORE__URL", "STORE__URLX", "STORE__POOL_SIZE", "STORE__FAIL", "AUTH__DISABLED"] {
+        let name = format!("QUOTA__{name}");
+        assert!(!refusal(from_env(&[(&name, "redis://app:hunter2@redis:x")])).contains(PASSWORD));
+    }
+}
+
+#[test]
+fn the_url_of_a_store_is_shown_without_password() {
+    for (url, shown) in [
+        ("redis://redis", "redis://redis:6379/0"),
+        ("redis://app:hunter2@redis:7000/3", "redis://***@redis:7000/3"),
+        ("rediss://:hunter2@redis", "rediss://***@redis:6379/0"),
+        ("redis://hunter2@redis", "redis://***@redis:6379/0"),
+        ("redis://:hunter2%40@[::1]:1", "redis://***@::1:1/0"),
+        ("redis://redis/?password=hunter2", "redis://redis:6379/0"),
+    ] {
+        let config = from_env(&[("QUOTA__STORE__URL", url)]).unwrap();
+        assert!(!format!("{config:?}").contains(PASSWORD), "{config:?}");
+        let StoreUrl::Redis(redis) = config.store.url else { panic!("{url}") };
+        assert_eq!(redis.expose(), url);
+        assert_eq!(redis.to_string(), shown);
+        assert_eq!(format!("{redis:?}"), shown);
+    }
+}
