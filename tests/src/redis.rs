@@ -146,8 +146,9 @@ impl RedisServer {
 
     async fn wait_until_ready(&mut self) {
         until(PATIENCE, "redis answers PING", async || {
-            if let Engine::Local(local) = &mut self.engine {
-                local.assert_running();
+            match &mut self.engine {
+                Engine::Local(local) => local.assert_running(),
+                Engine::Docker(container) => container.assert_running().await,
             }
             let mut connection = self.connect().await.ok()?;
             redis::cmd("PING").exec_async(&mut connection).await.ok()

@@ -66,6 +66,14 @@ impl Container {
         self.container.unpause().await.expect("a container that goes on");
     }
 
+    pub(super) async fn assert_running(&self) {
+        if !self.container.is_running().await.expect("the state of a container") {
+            let output = [self.container.stdout_to_vec().await, self.container.stderr_to_vec().await];
+            let output = output.map(|bytes| String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned());
+            panic!("the container with Redis ended\n{}", output.concat());
+        }
+    }
+
     async fn end(&mut self, patience_seconds: Option<i32>) {
         if self.running {
             self.container.stop_with_timeout(patience_seconds).await.expect("a container that stops");
