@@ -47,7 +47,7 @@ impl WindowLength {
     /// From a length of 60 ms to an hour that divides into 60 buckets of whole milliseconds.
     pub fn new(length: Duration) -> Option<Self> {
         let millis = u64::try_from(length.as_millis()).ok()?;
-        let whole = length.subsec_nanos() % 1_000_000 == 0 && millis.is_multiple_of(BUCKETS);
+        let whole = length.subsec_nanos().is_multiple_of(1_000_000) && millis.is_multiple_of(BUCKETS);
         (whole && (60..=3_600_000).contains(&millis))
             .then_some(Self { bucket_micros: millis / BUCKETS * 1000 })
     }

@@ -56,3 +56,54 @@ impl Retry {
         (self.after.as_secs() + u64::from(self.after.subsec_nanos() > 0)).max(1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quota_core::{Account, Ipv6Prefix, Kind, Limit, Resource};
+
+    use super::*;
+
+    fn breach(millis: u64) -> Breach {
+        Breach {
+            account: Account::new(Kind::User, "alice", Ipv6Prefix::default()).unwrap(),
+            resource: Resource::Cpu,
+            used: 1,
+            limit: Limit::At(1),
+            retry_after: Duration::from_millis(millis),
+            permanent: false,
+        }
+    }
+
+    #[test]
+    fn f25_the_header_is_whole_seconds_rounded_up_and_at_least_one() {
+        for (millis, seconds) in [(0, 1), (1, 1), (200, 1), (1000, 1), (1010, 2), (59_900, 60), (60_000, 60)]
+        {
+            assert_eq!(Retry::new(&breach(millis), Jitter::none()).header_seconds(), seconds, "{millis} ms");
+        }
+    }
+
+    #[test]
+    fn f25_jitter_goes_upward_by_a_fifth_at_most_and_spreads() {
+        let waits: Vec<Duration> =
+            (0..200).map(|_| Retry::new(&breach(10_000), Jitter::default()).after).collect();
+        let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+        assert!(*least >= Duration::from_secs(10) && *most <= Duration::from_secs(12));
+        assert!(*most - *least >= Duration::from_secs(1), "200 of them within {:?}", *most - *least);
+    }
+
+    #[test]
+    fn waits_double_with_each_attempt_up_to_a_cap() {
+        let after = |millis, attempt, window| {
+            let window = WindowLength::new(Duration::from_secs(window)).unwrap();
+            Retry::for_attempt(&breach(millis), attempt, window, Jitter::none()).after
+        };
+        assert_eq!(after(9000, 0, 60), Duration::from_secs(9));
+        assert_eq!(after(9000, 1, 60), Duration::from_secs(9));
+        assert_eq!(after(9000, 2, 60), Duration::from_secs(18));
+        assert_eq!(after(9000, 3, 60), Duration::from_secs(36));
+        assert_eq!(after(9000, u32::MAX, 60), MAX_BACKOFF);
+        // Never less than the time until usage is below the limit.
+        assert_eq!(after(1_800_000, 9, 3600), Duration::from_secs(3600));
+        assert_eq!(after(0, u32::MAX, 60), Duration::ZERO);
+    }
+}

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use quota_core::{Account, Cost};
@@ -12,13 +12,15 @@ pub struct Measured {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
     lost: AtomicBool,
+    /// Calls that failed for an account's own sake.
+    unserved: AtomicU64,
 }
 
 impl Measured {
     /// The same store, measured.
     pub fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
         metrics.store_up.set(1);
-        Self { store, metrics, lost: AtomicBool::new(false) }
+        Self { store, metrics, lost: AtomicBool::new(false), unserved: AtomicU64::new(0) }
     }
 
     async fn measure<T>(
