@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use quota_core::{Account, Cost};
@@ -7,11 +8,18 @@ use quota_core::{Account, Cost};
 use super::{Admitted, Cause, Limited, Report, Settlement, Snapshots, Store, StoreError};
 use crate::metrics::{Metrics, Operation};
 
+/// An outage ends when the store has answered for so long without a failure: else one that fails now and then would
+/// fill the log.
+const CALM_MILLIS: u64 = 1000;
+
 /// A store whose latency and errors are counted, and whose loss and return are logged, once each.
 pub struct Measured {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
     lost: AtomicBool,
+    started: Instant,
+    /// When the store last failed, in milliseconds after `started`.
+    failed_at: AtomicU64,
     /// Calls that failed for an account's own sake.
     unserved: AtomicU64,
 }
@@ -20,7 +28,14 @@ impl Measured {
     /// The same store, measured.
     pub fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
         metrics.store_up.set(1);
-        Self { store, metrics, lost: AtomicBool::new(false), unserved: AtomicU64::new(0) }
+        Self {
+            store,
+            metrics,
+            lost: AtomicBool::new(false),
+            started: Instant::now(),
+            failed_at: AtomicU64::new(0),
+            unserved: AtomicU64::new(0),
+        }
     }
 
     async fn measure<T>(
@@ -38,20 +53,28 @@ impl Measured {
         result
     }
 
-    /// What concerns one account alone says nothing of the store.
     fn log_change(&self, error: Option<&StoreError>) {
+        let now = self.started.elapsed().as_millis() as u64;
         match error {
-            Some(error) if !matches!(error.cause(), Cause::Corrupt | Cause::Full) => {
+            // What concerns one account alone says nothing of the store.
+            Some(error) if matches!(error.cause(), Cause::Corrupt | Cause::Full) => {
+                let count = self.unserved.fetch_add(1, Ordering::Relaxed) + 1;
+                // Ever more seldom: the metric counts each.
+                if count.is_power_of_two() {
+                    let cause = error.cause().as_str();
+                    tracing::error!(cause, %error, count, "the store cannot serve an account");
+                }
+            }
+            Some(error) => {
+                self.failed_at.store(now, Ordering::Relaxed);
                 if !self.lost.swap(true, Ordering::Relaxed) {
                     self.metrics.store_up.set(0);
                     tracing::warn!(cause = error.cause().as_str(), %error, "the store is lost: the fail policy answers");
                 }
             }
-            Some(error) => {
-                tracing::error!(cause = error.cause().as_str(), %error, "the store cannot serve an account")
-            }
             None => {
-                if self.lost.swap(false, Ordering::Relaxed) {
+                let calm = now.saturating_sub(self.failed_at.load(Ordering::Relaxed)) >= CALM_MILLIS;
+                if self.lost.load(Ordering::Relaxed) && calm && self.lost.swap(false, Ordering::Relaxed) {
                     self.metrics.store_up.set(1);
                     tracing::info!("the store answers again");
                 }
