@@ -1,0 +1,171 @@
+use std::time::Duration;
+
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+
+use crate::Client;
+use crate::client::Settings;
+use crate::pool::Pool;
+use crate::request::MAX_LABEL_BYTES;
+
+/// How long connecting to an endpoint may take. Requests do not wait for it beyond their deadline.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A connection on which nothing comes back for 10 + 5 s is given up: TCP alone takes many minutes.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a certificate in PEM begins with (RFC 7468).
+const PEM_BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
+/// Makes a [`Client`].
+#[must_use]
+pub struct Builder {
+    endpoints: Vec<String>,
+    token: Option<String>,
+    ca_certificate: Option<Vec<u8>>,
+    pub(crate) settings: Settings,
+}
+
+/// Why no client can be made. That the service is away is no reason.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No endpoint was given.
+    #[error("at least one endpoint must be given")]
+    NoEndpoint,
+    /// It is no `http` or `https` address.
+    #[error("{0:?} is no endpoint: it must be like http://quota-1:8081")]
+    Endpoint(String),
+    /// The certificate cannot be used, or the machine has none for `https`.
+    #[error("TLS cannot be set up for {endpoint}: {reason}")]
+    Tls {
+        /// The endpoint.
+        endpoint: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The token cannot be put into a header. It is not shown.
+    #[error("the token must be visible ASCII, and not empty")]
+    Token,
+    /// The name is too long.
+    #[error("the node must be at most {MAX_LABEL_BYTES} bytes")]
+    Node,
+    /// A duration that would never let anything happen.
+    #[error("the deadline and the report interval must be longer than nothing")]
+    Duration,
+    /// There is no Tokio runtime to report from.
+    #[error("a client must be built within a Tokio runtime")]
+    NoRuntime,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self { endpoints: Vec::new(), token: None, ca_certificate: None, settings: Settings::default() }
+    }
+
+    /// Where the service is, such as `http://quota-1:8081`. The first is asked while it works, then the next.
+    pub fn endpoints<E: Into<String>>(mut self, endpoints: impl IntoIterator<Item = E>) -> Self {
+        self.endpoints = endpoints.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The name of this fileserver.
+    pub fn node(mut self, name: impl Into<String>) -> Self {
+        self.settings.node = name.into();
+        self
+    }
+
+    /// What the service knows this fileserver by. Over `http` it is sent in the clear.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// After this long a request is allowed unchecked. 50 ms unless set.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.settings.deadline = deadline;
+        self
+    }
+
+    /// How often children are sampled and what was consumed is reported. 1 s unless set.
+    pub fn report_interval(mut self, interval: Duration) -> Self {
+        self.settings.report_interval = interval;
+        self
+    }
+
+    /// The authority, in PEM, whose certificates `https` endpoints have. Unless set, those of the machine.
+    pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.ca_certificate = Some(pem.into());
+        self
+    }
+
+    /// Makes the client, and starts the task that reports. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// Where a setting is wrong, or outside of a Tokio runtime; not where the service is away.
+    pub fn build(self) -> Result<Client, BuildError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
+        if self.endpoints.is_empty() {
+            return Err(BuildError::NoEndpoint);
+        }
+        if self.settings.node.len() > MAX_LABEL_BYTES {
+            return Err(BuildError::Node);
+        }
+        if self.settings.deadline.is_zero() || self.settings.report_interval.is_zero() {
+            return Err(BuildError::Duration);
+        }
+        let authorization = self.token.as_deref().map(authorization).transpose()?;
+        let ca_certificate = self.ca_certificate.as_deref();
+        let endpoints = self.endpoints.iter().map(|address| endpoint(address, ca_certificate));
+        let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, authorization);
+        Ok(Client::start(self.settings, pool, &runtime))
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("endpoints", &self.endpoints)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+fn authorization(token: &str) -> Result<MetadataValue<Ascii>, BuildError> {
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(BuildError::Token);
+    }
+    let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| BuildError::Token)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn endpoint(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoint, BuildError> {
+    let invalid = || BuildError::Endpoint(address.to_owned());
+    let uri: http::Uri = address.parse().map_err(|_| invalid())?;
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(invalid()) };
+    let has_path = uri.path_and_query().is_some_and(|path| path != "/");
+    if !matches!(scheme, "http" | "https") || authority.as_str().contains('@') || has_path {
+        return Err(invalid());
+    }
+    let endpoint = Endpoint::from_shared(address.to_owned())
+        .map_err(|_| invalid())?
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+        .keep_alive_while_idle(true);
+    if scheme == "http" {
+        return Ok(endpoint);
+    }
+    let tls_error = |reason: String| BuildError::Tls { endpoint: address.to_owned(), reason };
+    let tls = match ca_certificate {
+        // Of a text that holds none, no certificate would be trusted, which shows only when connecting.
+        Some(pem) if !pem.windows(PEM_BEGIN.len()).any(|window| window == PEM_BEGIN) => {
+            return Err(tls_error("the authority's certificate is not PEM".to_owned()));
+        }
+        Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
+    endpoint.tls_config(tls).map_err(|error| tls_error(error.to_string()))
+}

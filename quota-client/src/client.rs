@@ -1,0 +1,156 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use quota_core::Cost;
+use quota_proto::v1::{self, check_response};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::builder::Builder;
+use crate::pool::Pool;
+use crate::shared::Shared;
+use crate::work::Reservation;
+use crate::{Admission, Decision, Denial, Meter, Request, Stats, reporter};
+
+/// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
+///
+/// When the last clone, [`Admission`] and [`Meter`] is dropped, the background task reports what is left, for a few
+/// seconds, and ends.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    /// The background task sees when the last of these is dropped.
+    _alive: Arc<oneshot::Sender<()>>,
+}
+
+/// What a client is built with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) node: String,
+    pub(crate) deadline: Duration,
+    pub(crate) report_interval: Duration,
+    /// How long one attempt to send a report may take.
+    pub(crate) report_deadline: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            node: String::new(),
+            deadline: Duration::from_millis(50),
+            report_interval: Duration::from_secs(1),
+            report_deadline: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Client {
+    /// Begins a client.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn start(settings: Settings, pool: Pool, runtime: &tokio::runtime::Handle) -> Self {
+        let shared = Arc::new(Shared::new(settings, pool));
+        let (alive, ended) = oneshot::channel();
+        runtime.spawn(reporter::run(Arc::clone(&shared), ended));
+        Self { shared, _alive: Arc::new(alive) }
+    }
+
+    /// Asks whether a request may be executed. Answers within the deadline, whatever the network does; where the
+    /// service does not answer, the request is allowed, unchecked.
+    ///
+    /// The question is never sent twice, since each answer may have reserved something.
+    pub async fn admit(&self, request: &Request) -> Decision {
+        let deadline = Instant::now() + self.shared.settings.deadline;
+        if let Err(invalid) = request.validate() {
+            self.shared.invalid(&invalid);
+            return Decision::Allow(Admission::new(Meter::new(None), false));
+        }
+        let check = request.to_check(&self.shared.settings.node);
+        let answer = self
+            .shared
+            .pool
+            .ask(check, deadline, |mut client, check| async move { client.check(check).await })
+            .await;
+        match answer.map_err(|error| error.to_string()).and_then(|response| self.read(response)) {
+            Ok(Answer::Deny(denial)) => {
+                self.shared.checked(|stats| stats.denied += 1);
+                Decision::Deny(denial)
+            }
+            Ok(Answer::Allow { reservation, shadow }) => {
+                self.shared.checked(|stats| {
+                    stats.allowed += 1;
+                    stats.shadow += u64::from(shadow);
+                });
+                Decision::Allow(Admission::new(self.metered(request, reservation), true))
+            }
+            Err(reason) => {
+                self.shared.unchecked(&reason);
+                Decision::Allow(Admission::new(self.metered(request, None), false))
+            }
+        }
+    }
+
+    /// Meters work that is not asked about, such as what belongs to an admitted request.
+    pub fn meter(&self, request: &Request) -> Meter {
+        match request.validate() {
+            Ok(()) => self.metered(request, None),
+            Err(invalid) => {
+                self.shared.invalid(&invalid);
+                Meter::new(None)
+            }
+        }
+    }
+
+    /// What the client did since it was built.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    /// Reports what has been metered until now, at the end of the process. Returns whether all of it was
+    /// acknowledged or given up within this time.
+    pub async fn shutdown(&self, within: Duration) -> bool {
+        let drained = async {
+            self.shared.collect().await;
+            self.shared.drained().await;
+        };
+        tokio::time::timeout(within, drained).await.is_ok()
+    }
+
+    /// An answer as it is understood, or why it cannot be.
+    fn read(&self, response: v1::CheckResponse) -> Result<Answer, String> {
+        match response.decision() {
+            check_response::Decision::Deny => Denial::new(response, &self.shared.settings.node)
+                .map(Answer::Deny)
+                .map_err(|invalid| format!("the answer is malformed: {invalid}")),
+            check_response::Decision::Allow if response.checked => {
+                let reserved = Cost::try_from(response.reserved.unwrap_or_default())
+                    .map_err(|invalid| format!("the answer is malformed: reserved.{invalid}"))?;
+                let reservation = Reservation::new(response.reservation, reserved);
+                Ok(Answer::Allow { reservation, shadow: response.shadow.is_some() })
+            }
+            check_response::Decision::Allow => Err("the service could not ask its store".to_owned()),
+            check_response::Decision::Unspecified => Err("the answer has no decision".to_owned()),
+        }
+    }
+
+    fn metered(&self, request: &Request, reservation: Option<Reservation>) -> Meter {
+        Meter::new(Some(self.shared.begin(self.clone(), request.accounts().clone(), reservation)))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+enum Answer {
+    Allow { reservation: Option<Reservation>, shadow: bool },
+    Deny(Denial),
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("settings", &self.shared.settings).finish_non_exhaustive()
+    }
+}

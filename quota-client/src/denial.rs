@@ -1,0 +1,110 @@
+mod grpc;
+mod http;
+
+use std::time::Duration;
+
+use quota_core::{Kind, Resource};
+use quota_proto::{Invalid, v1};
+
+pub use grpc::{ERROR_DOMAIN, ERROR_REASON};
+
+/// A refusal: who is over which limit, and when to come back.
+///
+/// It reads as a sentence for people, and becomes the answer of a gRPC or HTTP service by `into()`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    kind: Kind,
+    id: String,
+    resource: Resource,
+    used: u64,
+    limit: u64,
+    retry_after: Duration,
+    permanent: bool,
+    node: String,
+}
+
+impl Denial {
+    /// Of the answer of the service to a request on `node`. An error where the answer does not tell who is denied
+    /// by what.
+    pub(crate) fn new(response: v1::CheckResponse, node: &str) -> Result<Self, Invalid> {
+        let breach = response.denied_by.ok_or_else(|| Invalid::new("denied_by", "must be given"))?;
+        let Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(limit)) }) = breach.limit else {
+            return Err(Invalid::new("denied_by.limit", "must be an amount"));
+        };
+        Ok(Self {
+            kind: breach.kind().try_into()?,
+            resource: breach.resource().try_into()?,
+            id: breach.id,
+            used: breach.used,
+            limit,
+            retry_after: quota_proto::age(response.retry_after.as_ref(), "retry_after")?,
+            permanent: response.permanent,
+            node: node.to_owned(),
+        })
+    }
+
+    /// The kind of the account.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The account's name, in the spelling of the service.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What it has used too much of.
+    pub const fn resource(&self) -> Resource {
+        self.resource
+    }
+
+    /// How much it used in the window: microseconds, byte-seconds or bytes.
+    pub const fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// How much it may use, in the same unit.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// After this long it is below its limit, if it does nothing more until then.
+    pub const fn retry_after(&self) -> Duration {
+        self.retry_after
+    }
+
+    /// Waiting does not help: the account is blocked, or its limit is 0.
+    pub const fn permanent(&self) -> bool {
+        self.permanent
+    }
+
+    /// [`retry_after`](Self::retry_after) in whole seconds, rounded up, and at least 1.
+    pub fn retry_after_seconds(&self) -> u64 {
+        let rounded_up = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);
+        rounded_up.max(1)
+    }
+}
+
+impl std::fmt::Display for Denial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let resource = match self.resource {
+            Resource::Cpu => "CPU",
+            Resource::Memory => "memory",
+            Resource::Network => "network",
+        };
+        write!(f, "{} {} is over its {resource} quota", self.kind, self.id)?;
+        if !self.node.is_empty() {
+            write!(f, " on {}", self.node)?;
+        }
+        if self.permanent {
+            f.write_str("; waiting does not help")
+        } else {
+            write!(f, "; try again in {} s", self.retry_after_seconds())
+        }
+    }
+}
+
+impl std::error::Error for Denial {}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,114 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::process::{Family, Process};
+use crate::work::Work;
+
+/// Counts what a piece of work consumes; clones count into the same sum.
+///
+/// What is new is charged once an interval, and the rest when the last clone, [`ChildMeter`] and
+/// [`Admission`](crate::Admission) of the work is dropped, however the work ended.
+#[derive(Clone)]
+pub struct Meter {
+    /// None for work that the service would not take, see [`Stats::invalid`](crate::Stats::invalid).
+    work: Option<Arc<Work>>,
+}
+
+impl Meter {
+    pub(crate) const fn new(work: Option<Arc<Work>>) -> Self {
+        Self { work }
+    }
+
+    /// Counts bytes that were sent to the client.
+    pub fn sent(&self, bytes: u64) {
+        self.network(bytes);
+    }
+
+    /// Counts bytes that were received from the client.
+    pub fn received(&self, bytes: u64) {
+        self.network(bytes);
+    }
+
+    /// Counts CPU time that was spent in this process.
+    pub fn cpu(&self, time: Duration) {
+        if let Some(work) = &self.work {
+            work.add_cpu(time);
+        }
+    }
+
+    /// Counts the CPU time of a child process that has not been waited for yet, and of its live descendants.
+    ///
+    /// It is sampled from `/proc` once an interval until the [`ChildMeter`] is dropped. A child whose `/proc` cannot
+    /// be read has no samples.
+    pub fn child(&self, pid: u32) -> ChildMeter {
+        let child = self.work.as_ref().zip(Process::of(pid)).map(|(work, process)| {
+            let key = work.child(process);
+            Child { work: Arc::clone(work), process, key }
+        });
+        ChildMeter { child, meter: self.clone() }
+    }
+
+    fn network(&self, bytes: u64) {
+        if let Some(work) = &self.work {
+            work.add_network(bytes);
+        }
+    }
+}
+
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Meter").finish_non_exhaustive()
+    }
+}
+
+/// Counts the CPU time of one child process.
+///
+/// Dropped without [`ended`](Self::ended), what was sampled stands.
+#[derive(Debug)]
+#[must_use = "a child is metered only until this is dropped"]
+pub struct ChildMeter {
+    /// None where there is nothing to sample.
+    child: Option<Child>,
+    meter: Meter,
+}
+
+struct Child {
+    work: Arc<Work>,
+    process: Process,
+    key: u64,
+}
+
+impl ChildMeter {
+    /// The child has ended, and its wait status tells its CPU time, user and system, as of wait4(2): that of the
+    /// child and of the descendants it waited for. `RUSAGE_CHILDREN` is no such figure: it is of all children.
+    ///
+    /// Of this and what was sampled the larger counts, so nothing is counted twice.
+    pub fn ended(self, cpu: Duration) {
+        match &self.child {
+            Some(child) => child.work.child_used(child.key, cpu),
+            None => self.meter.cpu(cpu),
+        }
+    }
+
+    /// Takes a sample now, such as just before the child is killed, whose own wait status will not tell of
+    /// descendants that it did not wait for. Reads all of `/proc`: milliseconds, on a thread that may block.
+    pub fn sample(&self) {
+        if let Some(child) = &self.child
+            && let Some(cpu) = Family::read().cpu(child.process)
+        {
+            child.work.child_used(child.key, cpu);
+        }
+    }
+}
+
+impl std::fmt::Debug for Child {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Child").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.work.child_ended(self.key);
+    }
+}

@@ -1,0 +1,127 @@
+//! What is to be reported, as pure state: bounded in number and in age, merged where nothing is lost by it.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use quota_core::Cost;
+use quota_proto::v1;
+use tokio::time::Instant;
+
+/// The most charges in a report.
+pub(crate) const MAX_BATCH: usize = 1024;
+
+/// The most charges that wait.
+pub(crate) const MAX_PENDING: usize = 10 * MAX_BATCH;
+
+/// What was spent longer ago than one window does not count any more.
+pub(crate) const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// Something spent, and how much of a reservation it gives back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) accounts: v1::Accounts,
+    pub(crate) cost: Cost,
+    pub(crate) release: Option<Release>,
+}
+
+/// Part of a reservation, given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Release {
+    pub(crate) reservation: String,
+    pub(crate) amounts: Cost,
+}
+
+/// Charges that wait to be reported.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Of the current interval.
+    open: Vec<Spent>,
+    /// Where in `open` the charges without a release are.
+    mergeable: HashMap<v1::Accounts, usize>,
+    /// Of earlier intervals, each with its interval's end; oldest first.
+    closed: VecDeque<(Instant, Spent)>,
+    in_flight: usize,
+    /// Dropped, and not yet told.
+    lost: u64,
+}
+
+impl Pending {
+    /// Adds to the current interval. Where too many wait, the oldest is dropped.
+    pub(crate) fn add(&mut self, spent: Spent, now: Instant) {
+        if spent.release.is_none() {
+            if let Some(at) = self.mergeable.get(&spent.accounts) {
+                let cost = &mut self.open[*at].cost;
+                *cost = cost.plus(spent.cost);
+                return;
+            }
+            self.mergeable.insert(spent.accounts.clone(), self.open.len());
+        }
+        self.open.push(spent);
+        if self.open.len() + self.closed.len() > MAX_PENDING {
+            if self.closed.is_empty() {
+                self.close(now);
+            }
+            self.closed.pop_front();
+            self.lost += 1;
+        }
+    }
+
+    /// Ends the current interval: what is in it may be reported.
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.mergeable.clear();
+        self.closed.extend(self.open.drain(..).map(|spent| (now, spent)));
+    }
+
+    /// Takes the charges of the next report; they are in flight until [`Pending::landed`].
+    pub(crate) fn freeze(&mut self, now: Instant) -> Vec<v1::Charge> {
+        let age = |ended: Instant| now.saturating_duration_since(ended);
+        while self.closed.front().is_some_and(|(ended, _)| age(*ended) >= MAX_AGE) {
+            self.closed.pop_front();
+            self.lost += 1;
+        }
+        let batch = self.closed.drain(..self.closed.len().min(MAX_BATCH));
+        let charges: Vec<_> = batch.map(|(ended, spent)| spent.into_charge(age(ended))).collect();
+        self.in_flight = charges.len();
+        charges
+    }
+
+    /// The last report is acknowledged or given up.
+    pub(crate) fn landed(&mut self) {
+        self.in_flight = 0;
+    }
+
+    /// Whether all that was spent before the current interval is reported.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.closed.is_empty() && self.in_flight == 0
+    }
+
+    /// How many charges wait or are in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len() + self.closed.len() + self.in_flight
+    }
+
+    /// How many were dropped since this was last asked.
+    pub(crate) fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
+    }
+}
+
+impl Spent {
+    fn into_charge(self, age: Duration) -> v1::Charge {
+        let (reservation, release) = match self.release {
+            Some(Release { reservation, amounts }) => (reservation, Some(amounts.into())),
+            None => (String::new(), None),
+        };
+        v1::Charge {
+            accounts: Some(self.accounts),
+            cost: Some(self.cost.into()),
+            // An age is at most `MAX_AGE`, far below what the message holds.
+            age: prost_types::Duration::try_from(age).ok(),
+            reservation,
+            release,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+use super::*;
+
+fn spent(user: &str, bytes: u64) -> Spent {
+    Spent {
+        accounts: v1::Accounts { user: Some(user.to_owned()), ..v1::Accounts::default() },
+        cost: Cost::ZERO.with_network_bytes(bytes).unwrap(),
+        release: None,
+    }
+}
+
+fn releasing(user: &str, bytes: u64) -> Spent {
+    let release = Release { reservation: "r1".to_owned(), amounts: Cost::ZERO };
+    Spent { release: Some(release), ..spent(user, bytes) }
+}
+
+fn bytes(charges: &[v1::Charge]) -> Vec<u64> {
+    charges.iter().map(|charge| charge.cost.unwrap().network_bytes).collect()
+}
+
+#[test]
+fn one_interval_of_the_same_accounts_is_one_charge() {
+    let (mut pending, now) = (Pending::default(), Instant::now());
+    for spent in [spent("alice", 1), spent("bob", 10), spent("alice", 2), releasing("alice", 4)] {
+        pending.add(spent, now);
+    }
+    pending.close(now);
+    pending.add(spent("alice", 100), now);
+    assert_eq!(bytes(&pending.freeze(now)), [3, 10, 4], "of the interval that has ended alone");
+    assert_eq!(pending.len(), 4);
+    assert!(!pending.is_drained());
+    pending.landed();
+    assert!(pending.is_drained());
+    pending.close(now);
+    assert_eq!(bytes(&pending.freeze(now)), [100]);
+}
+
+#[test]
+fn a_charge_knows_its_age() {
+    let (mut pending, now) = (Pending::default(), Instant::now());
+    pending.add(spent("alice", 1), now);
+    pending.close(now + Duration::from_secs(1));
+    let charges = pending.freeze(now + Duration::from_millis(2500));
+    let age = Duration::try_from(charges[0].age.unwrap()).unwrap();
+    assert_eq!(age, Duration::from_millis(1500));
+}
+
+#[test]
+fn the_oldest_are_dropped_and_counted_beyond_the_bound() {
+    let (mut pending, now) = (Pending::default(), Instant::now());
+    for at in 0..MAX_PENDING + 10 {
+        pending.add(spent(&format!("user-{at}"), at as u64), now);
+        assert!(pending.len() <= MAX_PENDING);
+    }
+    assert_eq!(pending.take_lost(), 10);
+    assert_eq!(pending.take_lost(), 0, "told once");
+    pending.close(now);
+    let charges = pending.freeze(now);
+    assert_eq!(charges.len(), MAX_BATCH);
+    assert_eq!(bytes(&charges)[0], 10, "the newest stay");
+}
+
+#[test]
+fn what_is_older_than_a_window_is_dropped_and_counted() {
+    let (mut pending, now) = (Pending::default(), Instant::now());
+    pending.add(spent("alice", 1), now);
+    pending.close(now);
+    let later = now + MAX_AGE;
+    pending.add(spent("alice", 2), later);
+    pending.close(later);
+    assert_eq!(bytes(&pending.freeze(later)), [2]);
+    assert_eq!(pending.take_lost(), 1);
+}

@@ -1,0 +1,172 @@
+mod roster;
+
+use std::error::Error;
+use std::future::Future;
+
+use parking_lot::Mutex;
+use quota_proto::v1::quota_service_client::QuotaServiceClient;
+use tokio::time::Instant;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Response, Status};
+
+use roster::{Lease, Outcome, Roster};
+
+/// The service at one endpoint.
+pub(crate) type Service = QuotaServiceClient<Channel>;
+
+/// The endpoints of the service, and what is known of each.
+pub(crate) struct Pool {
+    links: Vec<Link>,
+    roster: Mutex<Roster>,
+    authorization: Option<MetadataValue<Ascii>>,
+}
+
+struct Link {
+    endpoint: Endpoint,
+    /// Connects when first used, and anew when its connection is lost.
+    channel: Mutex<Channel>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    #[error("no endpoint is due to be asked")]
+    AllAside,
+    #[error("no answer in time")]
+    Late,
+    #[error("{:?}: {}", .0.code(), .0.message())]
+    Status(Status),
+}
+
+impl Pool {
+    /// Needs a Tokio runtime. Connects to nothing yet.
+    pub(crate) fn new(endpoints: Vec<Endpoint>, authorization: Option<MetadataValue<Ascii>>) -> Self {
+        let roster = Mutex::new(Roster::new(endpoints.len()));
+        let link = |endpoint: Endpoint| Link { channel: Mutex::new(endpoint.connect_lazy()), endpoint };
+        Self { links: endpoints.into_iter().map(link).collect(), roster, authorization }
+    }
+
+    /// Sends `message` by `call` to one endpoint, and to the next only while it is certain that it was not sent;
+    /// until `deadline`, which nothing outlasts.
+    pub(crate) async fn ask<M, R, F>(
+        &self,
+        message: M,
+        deadline: Instant,
+        call: impl Fn(Service, tonic::Request<M>) -> F,
+    ) -> Result<R, NoAnswer>
+    where
+        M: Clone,
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        let mut unsent = NoAnswer::AllAside;
+        while let Some(attempt) = self.pick() {
+            let client = Service::new(attempt.channel());
+            let reply = tokio::time::timeout_at(deadline, call(client, self.request(message.clone()))).await;
+            let status = match reply {
+                Ok(Ok(response)) => {
+                    attempt.settle(Outcome::Worked);
+                    return Ok(response.into_inner());
+                }
+                Ok(Err(status)) => status,
+                Err(_) => {
+                    attempt.settle(Outcome::Poor);
+                    return Err(NoAnswer::Late);
+                }
+            };
+            attempt.settle(outcome(&status));
+            let certainly_unsent = never_connected(&status);
+            unsent = NoAnswer::Status(status);
+            if !certainly_unsent {
+                break;
+            }
+        }
+        Err(unsent)
+    }
+
+    fn request<M>(&self, message: M) -> tonic::Request<M> {
+        let mut request = tonic::Request::new(message);
+        if let Some(authorization) = &self.authorization {
+            request.metadata_mut().insert("authorization", authorization.clone());
+        }
+        request
+    }
+
+    fn pick(&self) -> Option<Attempt<'_>> {
+        let lease = self.roster.lock().pick(Instant::now())?;
+        Some(Attempt { pool: self, lease, settled: false })
+    }
+}
+
+/// Leave to ask an endpoint once; dropped, nobody waits for its answer.
+struct Attempt<'a> {
+    pool: &'a Pool,
+    lease: Lease,
+    settled: bool,
+}
+
+impl Attempt<'_> {
+    fn channel(&self) -> Channel {
+        self.pool.links[self.lease.index].channel.lock().clone()
+    }
+
+    fn settle(mut self, outcome: Outcome) {
+        self.settled = true;
+        self.note(outcome);
+    }
+
+    fn note(&self, outcome: Outcome) {
+        let aside = self.pool.roster.lock().settle(self.lease, outcome, Instant::now(), fastrand::f64());
+        if let Some(aside) = aside {
+            let link = &self.pool.links[self.lease.index];
+            // Its connection may be half dead: TCP notices a silent peer only after minutes.
+            *link.channel.lock() = link.endpoint.connect_lazy();
+            tracing::debug!(endpoint = %link.endpoint.uri(), ?outcome, ?aside, "quota service endpoint set aside");
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.note(Outcome::Abandoned);
+        }
+    }
+}
+
+/// Whether the same request may well succeed a little later or elsewhere.
+pub(crate) fn is_transient(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::Aborted
+            | Code::Cancelled
+            | Code::DeadlineExceeded
+            | Code::Internal
+            | Code::ResourceExhausted
+            | Code::Unavailable
+            | Code::Unknown
+    )
+}
+
+/// What an error says of its endpoint. One that has a cause was made on this side, of a broken connection; the
+/// others were answered.
+fn outcome(status: &Status) -> Outcome {
+    if status.source().is_some() {
+        Outcome::Failed
+    } else if is_transient(status) || status.code() == Code::Unimplemented {
+        Outcome::Poor
+    } else {
+        Outcome::Worked
+    }
+}
+
+fn never_connected(status: &Status) -> bool {
+    let mut error: Option<&(dyn Error + 'static)> = Some(status);
+    while let Some(cause) = error {
+        if cause.is::<tonic::ConnectError>() {
+            return true;
+        }
+        error = cause.source();
+    }
+    false
+}

@@ -1,0 +1,221 @@
+//! Which endpoint is asked next, as pure state: the time and the jitter are arguments.
+//!
+//! An endpoint that works is kept to. One whose connection fails is set aside, for longer after each failure in a
+//! row; when that time is over, exactly one attempt probes it. One that answers late or poorly is only passed over in
+//! favour of another that works, and set aside after [`STRIKES`] in a row: a single slow answer says little.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::backoff;
+
+/// So many late or poor answers in a row set an endpoint aside.
+pub(super) const STRIKES: u32 = 3;
+
+/// The endpoints, in the order in which they were given.
+#[derive(Debug)]
+pub(super) struct Roster {
+    entries: Vec<Entry>,
+    /// Asked first, while it works.
+    preferred: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    state: State,
+    /// Grows with each change of the state, so that late news of an older one is told apart.
+    generation: u64,
+    /// Times in a row that it was set aside.
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Working { strikes: u32 },
+    Aside { until: Instant },
+    Probing,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Working { strikes: 0 }
+    }
+}
+
+/// Leave to ask an endpoint once; [`Roster::settle`] takes it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lease {
+    pub(super) index: usize,
+    generation: u64,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It answered.
+    Worked,
+    /// It cannot be reached, or its connection broke.
+    Failed,
+    /// It did not answer in time, or answered that it cannot.
+    Poor,
+    /// Nobody waited for the answer.
+    Abandoned,
+}
+
+impl Roster {
+    pub(super) fn new(endpoints: usize) -> Self {
+        Self { entries: vec![Entry::default(); endpoints], preferred: 0 }
+    }
+
+    /// The next endpoint to ask: one that works, else one that is due for its probe, else none.
+    pub(super) fn pick(&mut self, now: Instant) -> Option<Lease> {
+        let order = || (0..self.entries.len()).map(|step| (self.preferred + step) % self.entries.len());
+        let working = order().find(|at| matches!(self.entries[*at].state, State::Working { .. }));
+        if let Some(index) = working {
+            return Some(Lease { index, generation: self.entries[index].generation });
+        }
+        let index =
+            order().find(|at| matches!(self.entries[*at].state, State::Aside { until } if until <= now))?;
+        self.entries[index].enter(State::Probing);
+        Some(Lease { index, generation: self.entries[index].generation })
+    }
+
+    /// Takes note of what became of an attempt. Returns for how long the endpoint is set aside, if it now is.
+    pub(super) fn settle(
+        &mut self,
+        lease: Lease,
+        outcome: Outcome,
+        now: Instant,
+        jitter: f64,
+    ) -> Option<Duration> {
+        let Lease { index, generation } = lease;
+        let next = (index + 1) % self.entries.len();
+        let entry = &mut self.entries[index];
+        if entry.generation != generation {
+            return None;
+        }
+        match (entry.state, outcome) {
+            (State::Working { strikes }, Outcome::Poor) if strikes + 1 < STRIKES => {
+                entry.enter(State::Working { strikes: strikes + 1 });
+                self.preferred = next;
+                None
+            }
+            (_, Outcome::Failed | Outcome::Poor) => {
+                entry.failures = entry.failures.saturating_add(1);
+                let aside = backoff::wait(entry.failures, jitter);
+                entry.enter(State::Aside { until: now + aside });
+                self.preferred = next;
+                Some(aside)
+            }
+            (State::Working { .. }, Outcome::Worked) => {
+                entry.state = State::Working { strikes: 0 };
+                None
+            }
+            (_, Outcome::Worked) => {
+                entry.failures = 0;
+                entry.enter(State::Working { strikes: 0 });
+                self.preferred = index;
+                None
+            }
+            (State::Probing, Outcome::Abandoned) => {
+                entry.enter(State::Aside { until: now });
+                None
+            }
+            (_, Outcome::Abandoned) => None,
+        }
+    }
+}
+
+impl Entry {
+    fn enter(&mut self, state: State) {
+        self.state = state;
+        self.generation += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(lease: Option<Lease>) -> Option<usize> {
+        lease.map(|lease| lease.index)
+    }
+
+    #[test]
+    fn one_that_failed_is_passed_over_and_then_probed_once() {
+        let (mut roster, now) = (Roster::new(1), Instant::now());
+        let lease = roster.pick(now).unwrap();
+        let aside = roster.settle(lease, Outcome::Failed, now, 0.0).unwrap();
+        assert_eq!(roster.pick(now + aside - Duration::from_nanos(1)), None);
+        let probe = roster.pick(now + aside).unwrap();
+        assert_eq!(roster.pick(now + aside), None, "one probe at a time");
+        let longer = roster.settle(probe, Outcome::Failed, now + aside, 0.0).unwrap();
+        assert!(longer > aside);
+        let probe = roster.pick(now + aside + longer).unwrap();
+        roster.settle(probe, Outcome::Worked, now, 0.0);
+        assert!(roster.pick(now).is_some() && roster.pick(now).is_some());
+    }
+
+    #[test]
+    fn many_failures_of_one_moment_are_one() {
+        let (mut roster, now) = (Roster::new(1), Instant::now());
+        let leases = [(); 50].map(|()| roster.pick(now).unwrap());
+        let asides = leases.map(|lease| roster.settle(lease, Outcome::Failed, now, 1.0));
+        assert_eq!(asides.into_iter().flatten().collect::<Vec<_>>(), [backoff::wait(1, 1.0)]);
+    }
+
+    #[test]
+    fn the_one_that_works_is_kept_to() {
+        let (mut roster, now) = (Roster::new(2), Instant::now());
+        let first = roster.pick(now).unwrap();
+        assert_eq!(first.index, 0);
+        roster.settle(first, Outcome::Failed, now, 0.0);
+        let second = roster.pick(now).unwrap();
+        roster.settle(second, Outcome::Worked, now, 0.0);
+        assert_eq!(index(roster.pick(now + Duration::from_secs(60))), Some(1));
+    }
+
+    #[test]
+    fn late_answers_prefer_another_and_only_several_set_aside() {
+        let (mut roster, now) = (Roster::new(2), Instant::now());
+        let late = |roster: &mut Roster| {
+            let lease = roster.pick(now).unwrap();
+            (lease.index, roster.settle(lease, Outcome::Poor, now, 0.0).is_some())
+        };
+        assert_eq!(late(&mut roster), (0, false));
+        let second = roster.pick(now).unwrap();
+        assert_eq!(second.index, 1);
+        roster.settle(second, Outcome::Failed, now, 0.0);
+        assert_eq!(late(&mut roster), (0, false));
+        assert_eq!(late(&mut roster), (0, true), "the third strike in a row");
+    }
+
+    #[test]
+    fn many_late_answers_of_one_moment_are_one_strike() {
+        let (mut roster, now) = (Roster::new(1), Instant::now());
+        for lease in [(); 50].map(|()| roster.pick(now).unwrap()) {
+            assert_eq!(roster.settle(lease, Outcome::Poor, now, 0.0), None);
+        }
+        assert!(roster.pick(now).is_some());
+    }
+
+    #[test]
+    fn an_answer_in_time_forgives_late_ones() {
+        let (mut roster, now) = (Roster::new(1), Instant::now());
+        for outcome in [Outcome::Poor, Outcome::Poor, Outcome::Worked, Outcome::Poor, Outcome::Poor] {
+            let lease = roster.pick(now).unwrap();
+            assert_eq!(roster.settle(lease, outcome, now, 0.0), None);
+        }
+    }
+
+    #[test]
+    fn a_probe_that_nobody_waits_for_leaves_its_turn_to_the_next() {
+        let (mut roster, now) = (Roster::new(1), Instant::now());
+        let lease = roster.pick(now).unwrap();
+        let now = now + roster.settle(lease, Outcome::Failed, now, 0.0).unwrap();
+        let probe = roster.pick(now).unwrap();
+        roster.settle(probe, Outcome::Abandoned, now, 0.0);
+        assert!(roster.pick(now).is_some());
+    }
+}

@@ -1,0 +1,171 @@
+//! The background task of a client: once an interval it collects what was spent, and reports it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quota_proto::v1;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::outage::Outage;
+use crate::pending::MAX_AGE;
+use crate::pool::{NoAnswer, Service, is_transient};
+use crate::shared::Shared;
+use crate::{Stats, backoff};
+
+/// How long the last reports are tried for, after the last clone of the client is dropped.
+const LAST_REPORTS: Duration = Duration::from_secs(5);
+
+/// A source is at most 64 bytes: the node's name or its beginning, a slash, and 16 digits.
+const MAX_NODE_IN_SOURCE: usize = 64 - 1 - 16;
+
+/// Runs until the client has `ended`.
+pub(crate) async fn run(shared: Arc<Shared>, ended: oneshot::Receiver<()>) {
+    tokio::select! {
+        () = Reporter::new(&shared).deliver() => {}
+        () = collect(&shared, ended) => {}
+    }
+}
+
+async fn collect(shared: &Shared, mut ended: oneshot::Receiver<()>) {
+    let interval = shared.settings.report_interval;
+    let mut ticks = tokio::time::interval_at(Instant::now() + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => shared.collect().await,
+            _ = &mut ended => break,
+        }
+    }
+    shared.collect().await;
+    // What is not reported by then is lost with the process, as a rule.
+    let _ = tokio::time::timeout(LAST_REPORTS, shared.drained()).await;
+}
+
+/// Sends one report after the other. Each is frozen: sent again as it was until it is acknowledged or given up, so
+/// that it counts once even where only the acknowledgement is lost.
+struct Reporter<'a> {
+    shared: &'a Shared,
+    source: String,
+    sequence: u64,
+    outage: Outage,
+}
+
+/// What became of a report.
+enum End {
+    Acknowledged(v1::ReportResponse),
+    Refused(NoAnswer),
+    TooOld,
+}
+
+impl<'a> Reporter<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        Self { shared, source: source(&shared.settings.node), sequence: 0, outage: Outage::default() }
+    }
+
+    async fn deliver(mut self) {
+        loop {
+            self.shared.collected.notified().await;
+            while let Some(report) = self.freeze() {
+                let charges = report.charges.len() as u64;
+                let end = self.send(report).await;
+                self.shared.pending.lock().landed();
+                self.note(end, charges);
+                self.shared.landed.notify_waiters();
+            }
+            self.shared.landed.notify_waiters();
+        }
+    }
+
+    /// The next report, if there is anything to report.
+    fn freeze(&mut self) -> Option<v1::ReportRequest> {
+        let charges = self.shared.pending.lock().freeze(Instant::now());
+        if charges.is_empty() {
+            return None;
+        }
+        self.sequence += 1;
+        Some(v1::ReportRequest {
+            source: self.source.clone(),
+            sequence: self.sequence,
+            held: None,
+            node: self.shared.settings.node.clone(),
+            charges,
+        })
+    }
+
+    async fn send(&self, mut report: v1::ReportRequest) -> End {
+        let frozen = Instant::now();
+        let (mut sent, mut failures) = (false, 0);
+        loop {
+            let held = frozen.elapsed();
+            if held >= MAX_AGE {
+                return End::TooOld;
+            }
+            report.held = prost_types::Duration::try_from(held).ok();
+            let deadline = Instant::now() + self.shared.settings.report_deadline;
+            let call = |mut client: Service, report| async move { client.report(report).await };
+            let answer = self.shared.pool.ask(report.clone(), deadline, call).await;
+            let is_sent = !matches!(answer, Err(NoAnswer::AllAside));
+            if sent && is_sent {
+                self.shared.count(|stats| stats.reports_resent += 1);
+            }
+            sent |= is_sent;
+            match answer {
+                Ok(response) => return End::Acknowledged(response),
+                Err(NoAnswer::Status(status)) if !is_transient(&status) => {
+                    return End::Refused(NoAnswer::Status(status));
+                }
+                Err(error) => {
+                    if self.outage.failed(Instant::now()) {
+                        tracing::warn!(%error, "the quota service takes no report: it is sent again");
+                    }
+                    failures += 1;
+                    let wait = backoff::wait(failures, fastrand::f64());
+                    tokio::time::sleep(wait.min(MAX_AGE.saturating_sub(frozen.elapsed()))).await;
+                }
+            }
+        }
+    }
+
+    fn note(&self, end: End, charges: u64) {
+        match end {
+            End::Acknowledged(response) => {
+                self.shared.count(|stats: &mut Stats| {
+                    stats.reports_sent += 1;
+                    stats.charges_too_old += u64::from(response.dropped_old);
+                });
+                if let Some(over) = self.outage.worked(Instant::now()) {
+                    tracing::info!(lasted = ?over.lasted, "the quota service takes reports again");
+                }
+            }
+            End::Refused(error) => {
+                self.shared.count(|stats| stats.charges_lost += charges);
+                tracing::warn!(%error, charges, "the quota service refuses a report: it is lost");
+            }
+            End::TooOld => {
+                self.shared.count(|stats| stats.charges_lost += charges);
+                tracing::warn!(charges, "a report could not be sent for a whole window: it is lost");
+            }
+        }
+    }
+}
+
+/// A name that is new at each start of the process.
+fn source(node: &str) -> String {
+    let node = &node[..node.floor_char_boundary(MAX_NODE_IN_SOURCE)];
+    format!("{node}/{:016x}", fastrand::u64(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use quota_core::Source;
+
+    #[test]
+    fn a_source_is_new_each_time_and_short_enough() {
+        for node in ["", "gitaly-01", &"ü".repeat(100)] {
+            let source = super::source(node);
+            assert!(source.len() <= Source::MAX_BYTES, "{source}");
+            assert_ne!(source, super::source(node));
+        }
+    }
+}

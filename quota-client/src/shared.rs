@@ -1,0 +1,161 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use quota_proto::{Invalid, v1};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::client::Settings;
+use crate::outage::Outage;
+use crate::pending::{Pending, Spent};
+use crate::pool::Pool;
+use crate::process::Family;
+use crate::work::{Reservation, Work};
+use crate::{Client, Stats};
+
+/// What the clones of a client, its work and its background task have in common. No lock is held across an await,
+/// nor while another is taken.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) pool: Pool,
+    pub(crate) pending: Mutex<Pending>,
+    /// There are charges to report.
+    pub(crate) collected: Notify,
+    /// A report is acknowledged or given up.
+    pub(crate) landed: Notify,
+    stats: Mutex<Stats>,
+    checks: Outage,
+    told_of_invalid: AtomicBool,
+    live: Mutex<HashMap<u64, Weak<Work>>>,
+    next_id: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, pool: Pool) -> Self {
+        Self {
+            settings,
+            pool,
+            pending: Mutex::default(),
+            collected: Notify::new(),
+            landed: Notify::new(),
+            stats: Mutex::default(),
+            checks: Outage::default(),
+            told_of_invalid: AtomicBool::new(false),
+            live: Mutex::default(),
+            next_id: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Stats)) {
+        change(&mut self.stats.lock());
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let (pending, lost) = {
+            let mut pending = self.pending.lock();
+            (pending.len() as u64, pending.take_lost())
+        };
+        let mut stats = self.stats.lock();
+        stats.charges_lost += lost;
+        Stats { charges_pending: pending, ..*stats }
+    }
+
+    /// The service has answered a check.
+    pub(crate) fn checked(&self, change: impl FnOnce(&mut Stats)) {
+        self.count(change);
+        if let Some(over) = self.checks.worked(Instant::now()) {
+            tracing::info!(
+                lasted = ?over.lasted, allowed_unchecked = over.failures,
+                "the quota service answers again: requests are checked"
+            );
+        }
+    }
+
+    /// A request is allowed without an answer.
+    pub(crate) fn unchecked(&self, reason: &str) {
+        self.count(|stats| stats.allowed_unchecked += 1);
+        if self.checks.failed(Instant::now()) {
+            tracing::warn!(reason, "the quota service does not check: requests are allowed unchecked");
+        }
+    }
+
+    /// A request is one that the service would not take. Told once a process: whoever sends one sends many.
+    pub(crate) fn invalid(&self, invalid: &Invalid) {
+        self.count(|stats| stats.invalid += 1);
+        if !self.told_of_invalid.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%invalid, "a request is neither checked nor charged; further ones are only counted");
+        }
+    }
+
+    /// Begins to meter a piece of work.
+    pub(crate) fn begin(
+        &self,
+        client: Client,
+        accounts: v1::Accounts,
+        reservation: Option<Reservation>,
+    ) -> Arc<Work> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let work = Arc::new(Work::new(id, client, accounts, reservation));
+        self.live.lock().insert(id, Arc::downgrade(&work));
+        work
+    }
+
+    /// A piece of work has ended, with this to be charged.
+    pub(crate) fn work_ended(&self, id: u64, last: Option<Spent>) {
+        self.live.lock().remove(&id);
+        if let Some(spent) = last {
+            self.pending.lock().add(spent, Instant::now());
+        }
+    }
+
+    /// Samples the children, and makes what was spent until now ready to be reported.
+    pub(crate) async fn collect(&self) {
+        let live: Vec<_> = self.live.lock().values().filter_map(Weak::upgrade).collect();
+        self.sample(&live).await;
+        let now = Instant::now();
+        for work in live {
+            if let Some(spent) = work.charge(false) {
+                self.pending.lock().add(spent, now);
+            }
+        }
+        self.pending.lock().close(now);
+        self.collected.notify_one();
+    }
+
+    /// A sample that takes longer than an interval, since all threads that may block are busy, is waited for no more.
+    async fn sample(&self, live: &[Arc<Work>]) {
+        let with_key = |work: &Arc<Work>| {
+            let children = work.children();
+            let work = Arc::clone(work);
+            children.into_iter().map(move |(key, process)| (Arc::clone(&work), key, process))
+        };
+        let children: Vec<_> = live.iter().flat_map(with_key).collect();
+        if children.is_empty() {
+            return;
+        }
+        let read = tokio::task::spawn_blocking(move || {
+            let family = Family::read();
+            for (work, key, process) in children {
+                if let Some(cpu) = family.cpu(process) {
+                    work.child_used(key, cpu);
+                }
+            }
+        });
+        // Without it the last sample stands.
+        let _ = tokio::time::timeout(self.settings.report_interval, read).await;
+    }
+
+    /// Ends when all that was collected is acknowledged or given up.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let mut landed = std::pin::pin!(self.landed.notified());
+            landed.as_mut().enable();
+            if self.pending.lock().is_drained() {
+                return;
+            }
+            landed.await;
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/// What a client did since it was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Requests that the service allowed.
+    pub allowed: u64,
+    /// Requests allowed without the service's word: it was away, late, without its store, or in error.
+    pub allowed_unchecked: u64,
+    /// Requests that were refused.
+    pub denied: u64,
+    /// Requests allowed that a limit in shadow would have refused; they are among `allowed` too.
+    pub shadow: u64,
+    /// Requests that the service would not take, such as one without an account: neither checked nor charged.
+    pub invalid: u64,
+    /// Reports that were acknowledged.
+    pub reports_sent: u64,
+    /// Times that a report was sent again.
+    pub reports_resent: u64,
+    /// Charges that wait to be reported, or are on their way.
+    pub charges_pending: u64,
+    /// Charges that were given up: refused, too old, or too many while the service was away.
+    pub charges_lost: u64,
+    /// Charges that were too old to count when the service had them.
+    pub charges_too_old: u64,
+}

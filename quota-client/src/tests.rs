@@ -1,0 +1,36 @@
+//! What a client does, against a service that is told what to answer.
+
+mod admit;
+mod build;
+mod children;
+mod fake;
+mod report;
+
+use std::time::Duration;
+
+use fake::Fake;
+
+use crate::{Admission, Builder, Client, Decision, Request};
+
+/// Longer than anything takes that is not stuck.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A client that asks these and reports often.
+fn builder<'a>(fakes: impl IntoIterator<Item = &'a Fake>) -> Builder {
+    Client::builder()
+        .endpoints(fakes.into_iter().map(Fake::endpoint))
+        .node("gitaly-01")
+        .deadline(LONG)
+        .report_interval(Duration::from_millis(10))
+}
+
+fn fetch() -> Request {
+    Request::rpc("/gitaly.SSHService/SSHUploadPack").repo("project-42").user("user-7")
+}
+
+async fn allowed(client: &Client, request: &Request) -> Admission {
+    match client.admit(request).await {
+        Decision::Allow(admission) => admission,
+        Decision::Deny(denial) => panic!("{denial}"),
+    }
+}

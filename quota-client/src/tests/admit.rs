@@ -1,0 +1,158 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use quota_core::Cost;
+use quota_proto::v1;
+use tokio::time::Instant;
+use tonic::Code;
+
+use super::fake::Check;
+use super::*;
+use crate::denial::tests::deny;
+
+#[tokio::test]
+async fn what_is_asked_is_all_that_the_request_names() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).token("s3cret").build().unwrap();
+    let price = Cost::ZERO.with_cpu_micros(2_000_000).unwrap();
+    let ip = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
+    let admission = allowed(&client, &fetch().ip(ip).class("interactive").price(price)).await;
+    assert!(admission.checked());
+    let heard = fake.heard();
+    let expected = v1::CheckRequest {
+        node: "gitaly-01".to_owned(),
+        rpc: "/gitaly.SSHService/SSHUploadPack".to_owned(),
+        accounts: Some(v1::Accounts {
+            repo: Some("project-42".to_owned()),
+            user: Some("user-7".to_owned()),
+            ip: Some("203.0.113.7".to_owned()),
+        }),
+        class: "interactive".to_owned(),
+        price: Some(price.into()),
+    };
+    assert_eq!(heard.checks, [expected]);
+    assert_eq!(heard.authorization.as_deref(), Some("Bearer s3cret"));
+    assert_eq!(client.stats().allowed, 1);
+}
+
+#[tokio::test]
+async fn a_refusal_tells_who_what_and_when() {
+    let fake = Fake::start().await;
+    fake.answers([Check::answer(deny(Duration::from_millis(7400), false))]);
+    let client = builder([&fake]).build().unwrap();
+    let Decision::Deny(denial) = client.admit(&fetch()).await else { panic!("allowed") };
+    assert_eq!(denial.to_string(), "user alice is over its CPU quota on gitaly-01; try again in 8 s");
+    assert_eq!(denial.retry_after(), Duration::from_millis(7400));
+    assert_eq!((client.stats().denied, client.stats().allowed), (1, 0));
+}
+
+#[tokio::test]
+async fn a_limit_in_shadow_is_counted() {
+    let fake = Fake::start().await;
+    let shadow = deny(Duration::ZERO, false).denied_by;
+    let Check::Answer(allow) = Check::allow() else { unreachable!() };
+    fake.answers([Check::answer(v1::CheckResponse { shadow, ..*allow })]);
+    let client = builder([&fake]).build().unwrap();
+    assert!(allowed(&client, &fetch()).await.checked());
+    assert_eq!((client.stats().shadow, client.stats().allowed), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_is_kept_when_nobody_answers() {
+    let fake = Fake::start().await;
+    fake.answers([Check::Hang]);
+    let deadline = Duration::from_millis(50);
+    let client = builder([&fake]).deadline(deadline).build().unwrap();
+    for request in 1..=5 {
+        let asked = Instant::now();
+        assert!(!allowed(&client, &fetch()).await.checked());
+        // Tokio's timers are exact to a millisecond.
+        assert!(asked.elapsed() <= deadline + Duration::from_millis(1), "{:?}", asked.elapsed());
+        assert_eq!(client.stats().allowed_unchecked, request);
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_away_is_passed_over_within_one_request() {
+    let (away, fake) = (Fake::away().await, Fake::start().await);
+    let client = builder([&away, &fake]).build().unwrap();
+    for _ in 0..3 {
+        assert!(allowed(&client, &fetch()).await.checked());
+    }
+    assert_eq!(fake.heard().checks.len(), 3);
+    assert_eq!(client.stats().allowed_unchecked, 0);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_twice() {
+    let (hanging, other) = (Fake::start().await, Fake::start().await);
+    hanging.answers([Check::Hang]);
+    let client = builder([&hanging, &other]).deadline(Duration::from_millis(300)).build().unwrap();
+    assert!(!allowed(&client, &fetch()).await.checked());
+    assert_eq!(hanging.heard().checks.len() + other.heard().checks.len(), 1, "it may have been sent");
+    let client = builder([&other]).build().unwrap();
+    other.answers([Check::Fail(Code::Unavailable)]);
+    assert!(!allowed(&client, &fetch()).await.checked());
+    assert_eq!(other.heard().checks.len(), 1, "it was sent");
+}
+
+#[tokio::test]
+async fn the_next_request_prefers_an_endpoint_that_answers() {
+    let (poor, good) = (Fake::start().await, Fake::start().await);
+    poor.answers([Check::Fail(Code::Unavailable)]);
+    let client = builder([&poor, &good]).build().unwrap();
+    assert!(!allowed(&client, &fetch()).await.checked());
+    for _ in 0..5 {
+        assert!(allowed(&client, &fetch()).await.checked());
+    }
+    assert_eq!(poor.heard().checks.len(), 1);
+}
+
+#[tokio::test]
+async fn it_recovers_when_the_service_comes_back() {
+    let mut fake = Fake::away().await;
+    let client = builder([&fake]).build().unwrap();
+    assert!(!allowed(&client, &fetch()).await.checked());
+    fake.restart().await;
+    let recovered = async { while !allowed(&client, &fetch()).await.checked() {} };
+    tokio::time::timeout(LONG, recovered).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_answer_allows_unchecked() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let Check::Answer(allow) = Check::allow() else { unreachable!() };
+    let no_store = v1::CheckResponse { checked: false, ..*allow.clone() };
+    let no_decision = v1::CheckResponse { decision: 0, ..*allow };
+    let no_reason = v1::CheckResponse { denied_by: None, ..deny(Duration::ZERO, false) };
+    let answers = [no_store, no_decision, no_reason].map(Check::answer);
+    let errors = [Code::InvalidArgument, Code::PermissionDenied, Code::DataLoss].map(Check::Fail);
+    for (unchecked, answer) in (1..).zip(answers.into_iter().chain(errors)) {
+        fake.answers([answer.clone()]);
+        assert!(!allowed(&client, &fetch()).await.checked(), "{answer:?}");
+        assert_eq!(client.stats().allowed_unchecked, unchecked, "{answer:?}");
+    }
+    fake.answers([Check::allow()]);
+    assert!(allowed(&client, &fetch()).await.checked(), "none of these says that the endpoint is away");
+}
+
+#[tokio::test]
+async fn a_request_that_the_service_would_not_take_is_not_sent() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    for request in [
+        Request::rpc("/x"),
+        Request::rpc("/x").user(""),
+        Request::rpc("/x").repo("../etc"),
+        fetch().class("x".repeat(65)),
+        Request::rpc("x".repeat(257)).user("alice"),
+    ] {
+        let admission = allowed(&client, &request).await;
+        assert!(!admission.checked());
+        admission.meter().sent(1);
+        client.meter(&request).sent(1);
+    }
+    assert!(client.shutdown(LONG).await);
+    assert_eq!(client.stats().invalid, 10);
+    assert!(fake.heard().checks.is_empty() && fake.heard().reports.is_empty());
+}

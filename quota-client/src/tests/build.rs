@@ -1,0 +1,45 @@
+use super::*;
+use crate::BuildError;
+
+fn error(builder: Builder) -> BuildError {
+    builder.build().unwrap_err()
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_refused() {
+    let builder = |endpoint: &str| Client::builder().endpoints([endpoint]);
+    for endpoint in [
+        "",
+        "quota-1",
+        "quota-1:8081",
+        "ftp://quota-1:21",
+        "http://",
+        "http://user:word@quota-1:8081",
+        "http://quota-1:8081/path",
+        "http://quota 1:8081",
+    ] {
+        assert!(matches!(error(builder(endpoint)), BuildError::Endpoint(_)), "{endpoint:?}");
+    }
+    let good = || builder("http://quota-1:8081");
+    assert!(matches!(error(good().endpoints([""; 0])), BuildError::NoEndpoint));
+    assert!(matches!(error(good().token("")), BuildError::Token));
+    assert!(matches!(error(good().token("two\nlines")), BuildError::Token));
+    assert!(matches!(error(good().node("x".repeat(257))), BuildError::Node));
+    assert!(matches!(error(good().deadline(Duration::ZERO)), BuildError::Duration));
+    let tls = builder("https://quota-1:8081").ca_certificate("not PEM");
+    assert!(matches!(error(tls), BuildError::Tls { .. }));
+}
+
+#[test]
+fn a_runtime_is_needed() {
+    assert!(matches!(error(Client::builder().endpoints(["http://quota-1:8081"])), BuildError::NoRuntime));
+}
+
+#[tokio::test]
+async fn the_token_is_not_shown() {
+    let builder = |token: &str| Client::builder().endpoints(["http://quota-1:8081"]).token(token);
+    let client = builder("s3cret").build().unwrap();
+    let refused = error(builder("s3cret\n"));
+    let shown = format!("{:?} {client:?} {refused:?} {refused}", builder("s3cret"));
+    assert!(!shown.contains("s3cret"), "{shown}");
+}

@@ -1,0 +1,106 @@
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use wait4::Wait4 as _;
+
+use super::*;
+
+/// A shell in a process group of its own, which is killed in the end, whatever becomes of the test.
+struct Shell(Option<Child>);
+
+impl Shell {
+    fn run(script: &str) -> Self {
+        Self(Some(Command::new("sh").args(["-c", script]).process_group(0).spawn().unwrap()))
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+
+    /// Kills the group, and tells the CPU time of the shell's wait status.
+    fn kill(&mut self) -> Option<Duration> {
+        let child = self.0.take()?;
+        let group = Pid::from_child(&child);
+        kill_process_group(group, Signal::KILL).unwrap();
+        let usage = child.wait4().unwrap().rusage;
+        Some(usage.utime + usage.stime)
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+const BURN: &str = "while :; do :; done";
+
+fn cpu(heard: &fake::Heard) -> Duration {
+    let charges = heard.reports.iter().flat_map(|report| &report.charges);
+    Duration::from_micros(charges.map(|charge| charge.cost.unwrap().cpu_micros).sum())
+}
+
+#[tokio::test]
+async fn a_child_is_charged_while_it_runs_and_in_the_end_exactly_once() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let mut shell = Shell::run(BURN);
+    let child = client.meter(&fetch()).child(shell.pid());
+    fake.hears(|heard| cpu(heard) >= Duration::from_millis(50)).await;
+    let exact = shell.kill().unwrap();
+    child.ended(exact);
+    assert!(client.shutdown(LONG).await);
+    assert_eq!(cpu(&fake.heard()).as_micros(), exact.as_micros());
+}
+
+#[tokio::test]
+async fn descendants_count_while_they_live_and_stay_counted() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let mut shell = Shell::run(&format!("({BURN}) & wait"));
+    let child = client.meter(&fetch()).child(shell.pid());
+    fake.hears(|heard| cpu(heard) >= Duration::from_millis(100)).await;
+    let without_descendants = shell.kill().unwrap();
+    assert!(without_descendants < Duration::from_millis(100), "the shell did not wait for it");
+    child.ended(without_descendants);
+    assert!(client.shutdown(LONG).await);
+    assert!(cpu(&fake.heard()) >= Duration::from_millis(100));
+}
+
+#[tokio::test]
+async fn the_last_sample_stands_for_a_child_that_is_let_go() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).report_interval(LONG).build().unwrap();
+    let shell = Shell::run(BURN);
+    let child = client.meter(&fetch()).child(shell.pid());
+    let burnt = || process_cpu(shell.pid());
+    tokio::time::timeout(LONG, async {
+        while burnt() < Duration::from_millis(50) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    child.sample();
+    drop(child);
+    assert!(client.shutdown(LONG).await);
+    let charged = cpu(&fake.heard());
+    assert!(Duration::from_millis(50) <= charged && charged <= burnt(), "{charged:?}");
+}
+
+fn process_cpu(pid: u32) -> Duration {
+    let process = crate::process::Process::of(pid).unwrap();
+    crate::process::Family::read().cpu(process).unwrap()
+}
+
+#[tokio::test]
+async fn a_child_without_samples_is_charged_when_it_has_ended() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let nobody = client.meter(&fetch()).child(u32::MAX);
+    nobody.sample();
+    nobody.ended(Duration::from_millis(7));
+    assert!(client.shutdown(LONG).await);
+    assert_eq!(cpu(&fake.heard()), Duration::from_millis(7));
+}

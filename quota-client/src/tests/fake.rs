@@ -1,0 +1,195 @@
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use quota_core::Cost;
+use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
+use quota_proto::v1::{self, check_response::Decision};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Code, Request, Response, Status};
+
+use super::LONG;
+
+/// A quota service that answers as it is told, and remembers what it was asked.
+pub(crate) struct Fake {
+    port: u16,
+    state: Arc<State>,
+    server: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct State {
+    heard: watch::Sender<Heard>,
+    /// To checks, in turn; the last one for ever.
+    checks: Mutex<VecDeque<Check>>,
+    /// To reports, in turn; then each is acknowledged.
+    reports: Mutex<VecDeque<Report>>,
+}
+
+/// What it was asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) checks: Vec<v1::CheckRequest>,
+    pub(crate) reports: Vec<v1::ReportRequest>,
+    pub(crate) authorization: Option<String>,
+}
+
+/// How a check is answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Check {
+    Answer(Box<v1::CheckResponse>),
+    Fail(Code),
+    Hang,
+}
+
+/// How a report is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Report {
+    Fail(Code),
+    Hang,
+}
+
+impl Check {
+    pub(crate) fn answer(response: v1::CheckResponse) -> Self {
+        Self::Answer(Box::new(response))
+    }
+
+    pub(crate) fn allow() -> Self {
+        Self::allow_reserving(Cost::ZERO)
+    }
+
+    pub(crate) fn allow_reserving(price: Cost) -> Self {
+        Self::answer(v1::CheckResponse {
+            decision: Decision::Allow.into(),
+            reserved: Some(price.into()),
+            reservation: if price.is_zero() { String::new() } else { "r1.7".to_owned() },
+            checked: true,
+            ..v1::CheckResponse::default()
+        })
+    }
+}
+
+impl Fake {
+    /// One that allows all that it is asked.
+    pub(crate) async fn start() -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    /// One that is away: its port is closed.
+    pub(crate) async fn away() -> Self {
+        let mut fake = Self::start().await;
+        fake.stop().await;
+        fake
+    }
+
+    fn on(listener: TcpListener) -> Self {
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State::default());
+        let fake = Self { port, server: serve(&state, listener), state };
+        fake.answers([Check::allow()]);
+        fake
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) async fn stop(&mut self) {
+        self.server.abort();
+        let _ = (&mut self.server).await;
+    }
+
+    /// Comes back on its old port.
+    pub(crate) async fn restart(&mut self) {
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).await.unwrap();
+        self.server = serve(&self.state, listener);
+    }
+
+    /// Says how checks are answered: in turn, the last for ever.
+    pub(crate) fn answers(&self, checks: impl IntoIterator<Item = Check>) {
+        *self.state.checks.lock() = checks.into_iter().collect();
+    }
+
+    /// Says how the next reports are answered.
+    pub(crate) fn answers_reports(&self, reports: impl IntoIterator<Item = Report>) {
+        *self.state.reports.lock() = reports.into_iter().collect();
+    }
+
+    pub(crate) fn heard(&self) -> Heard {
+        self.state.heard.borrow().clone()
+    }
+
+    /// Waits until it has heard this.
+    pub(crate) async fn hears(&self, condition: impl Fn(&Heard) -> bool) -> Heard {
+        let mut heard = self.state.heard.subscribe();
+        let waited = tokio::time::timeout(LONG, heard.wait_for(condition)).await;
+        waited.unwrap_or_else(|_| panic!("not heard: {:#?}", self.heard())).unwrap().clone()
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+fn serve(state: &Arc<State>, listener: TcpListener) -> JoinHandle<()> {
+    let service = QuotaServiceServer::from_arc(Arc::clone(state));
+    let server = tonic::transport::Server::builder().add_service(service);
+    let serving = server.serve_with_incoming(TcpListenerStream::new(listener));
+    tokio::spawn(async move { serving.await.unwrap() })
+}
+
+impl State {
+    fn next_check(&self) -> Check {
+        let mut checks = self.checks.lock();
+        if checks.len() > 1 { checks.pop_front() } else { checks.front().cloned() }.unwrap()
+    }
+}
+
+#[tonic::async_trait]
+impl QuotaService for State {
+    async fn check(&self, request: Request<v1::CheckRequest>) -> Result<Response<v1::CheckResponse>, Status> {
+        let authorization = request.metadata().get("authorization");
+        let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+        self.heard.send_modify(|heard| {
+            heard.authorization = authorization;
+            heard.checks.push(request.into_inner());
+        });
+        match self.next_check() {
+            Check::Answer(response) => Ok(Response::new(*response)),
+            Check::Fail(code) => Err(Status::new(code, "as told")),
+            Check::Hang => pending().await,
+        }
+    }
+
+    async fn report(
+        &self,
+        request: Request<v1::ReportRequest>,
+    ) -> Result<Response<v1::ReportResponse>, Status> {
+        let report = request.into_inner();
+        let applied = u32::try_from(report.charges.len()).unwrap();
+        let answer = self.reports.lock().pop_front();
+        self.heard.send_modify(|heard| heard.reports.push(report));
+        match answer {
+            None => Ok(Response::new(v1::ReportResponse { applied, ..v1::ReportResponse::default() })),
+            Some(Report::Fail(code)) => Err(Status::new(code, "as told")),
+            Some(Report::Hang) => pending().await,
+        }
+    }
+
+    async fn get_standing(
+        &self,
+        _: Request<v1::GetStandingRequest>,
+    ) -> Result<Response<v1::Standing>, Status> {
+        Err(Status::unimplemented("not for fileservers"))
+    }
+
+    async fn backoff(&self, _: Request<v1::BackoffRequest>) -> Result<Response<v1::BackoffResponse>, Status> {
+        Err(Status::unimplemented("not for fileservers"))
+    }
+}

@@ -1,0 +1,177 @@
+use quota_core::Cost;
+use quota_proto::v1;
+use tonic::Code;
+
+use super::fake::{Check, Heard, Report};
+use super::*;
+
+fn cpu(micros: u64) -> Cost {
+    Cost::ZERO.with_cpu_micros(micros).unwrap()
+}
+
+fn charges(heard: &Heard) -> impl Iterator<Item = &v1::Charge> {
+    heard.reports.iter().flat_map(|report| &report.charges)
+}
+
+fn bytes(heard: &Heard) -> u64 {
+    charges(heard).map(|charge| charge.cost.unwrap().network_bytes).sum()
+}
+
+/// The same report, as it was first sent.
+fn frozen(report: &v1::ReportRequest) -> v1::ReportRequest {
+    v1::ReportRequest { held: None, ..report.clone() }
+}
+
+#[tokio::test]
+async fn work_is_charged_as_it_goes_and_the_rest_at_its_end() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let meter = client.meter(&fetch());
+    meter.sent(30);
+    meter.received(12);
+    meter.cpu(Duration::from_micros(1500));
+    let heard = fake.hears(|heard| bytes(heard) == 42).await;
+    let charge = charges(&heard).next().unwrap();
+    assert_eq!(charge.accounts.as_ref(), Some(fetch().accounts()));
+    assert_eq!(charge.cost, Some(v1::Cost { cpu_micros: 1500, memory_byte_seconds: 0, network_bytes: 42 }));
+    assert_eq!((&*charge.reservation, charge.release), ("", None));
+    assert_eq!(heard.reports[0].node, "gitaly-01");
+    assert_eq!(heard.reports[0].sequence, 1);
+    meter.sent(1);
+    drop(meter);
+    fake.hears(|heard| bytes(heard) == 43).await;
+}
+
+#[tokio::test]
+async fn releases_sum_to_what_was_reserved() {
+    let fake = Fake::start().await;
+    fake.answers([Check::allow_reserving(cpu(1000))]);
+    let client = builder([&fake]).build().unwrap();
+    for spent in [[0, 0], [300, 0], [300, 400], [5000, 1]] {
+        let before = fake.heard().reports.len();
+        let admission = allowed(&client, &fetch()).await;
+        let meter = admission.meter();
+        for micros in spent {
+            meter.cpu(Duration::from_micros(micros));
+            assert!(client.shutdown(LONG).await);
+        }
+        drop((admission, meter));
+        assert!(client.shutdown(LONG).await);
+        let heard = fake.heard();
+        let charges = heard.reports[before..].iter().flat_map(|report| &report.charges);
+        let (mut cost, mut released) = (0, 0);
+        for charge in charges {
+            cost += charge.cost.unwrap().cpu_micros;
+            released += charge.release.map_or(0, |release| release.cpu_micros);
+            assert_eq!(charge.reservation.is_empty(), charge.release.is_none(), "without it all is released");
+            assert!(released <= 1000);
+        }
+        assert_eq!((cost, released), (spent.iter().sum(), 1000));
+    }
+}
+
+#[tokio::test]
+async fn a_report_whose_acknowledgement_is_lost_is_sent_again_as_it_was() {
+    let fake = Fake::start().await;
+    let mut builder = builder([&fake]);
+    builder.settings.report_deadline = Duration::from_millis(200);
+    let client = builder.build().unwrap();
+    fake.answers_reports([Report::Hang, Report::Fail(Code::Unavailable)]);
+    client.meter(&fetch()).sent(10);
+    fake.hears(|heard| heard.reports.len() == 1).await;
+    client.meter(&fetch()).sent(5);
+    let heard = fake.hears(|heard| heard.reports.len() == 4).await;
+    let [first, second, third, fourth] = &heard.reports[..] else { unreachable!() };
+    assert_eq!([frozen(second), frozen(third)], [frozen(first), frozen(first)]);
+    let held = [first, second, third].map(|report| Duration::try_from(report.held.unwrap()).unwrap());
+    assert!(held.is_sorted() && held[0] < held[2], "{held:?}");
+    assert_eq!((first.sequence, fourth.sequence), (1, 2));
+    assert_eq!(first.source, fourth.source);
+    let sent = |report: &v1::ReportRequest| report.charges[0].cost.unwrap().network_bytes;
+    assert_eq!([sent(first), sent(fourth)], [10, 5], "new usage is in the next report");
+    assert!(client.shutdown(LONG).await);
+    let stats = client.stats();
+    assert_eq!((stats.reports_sent, stats.reports_resent, stats.charges_lost), (2, 2, 0));
+}
+
+#[tokio::test]
+async fn a_report_goes_to_the_endpoint_that_works() {
+    let (away, fake) = (Fake::away().await, Fake::start().await);
+    let client = builder([&away, &fake]).build().unwrap();
+    client.meter(&fetch()).sent(10);
+    fake.hears(|heard| bytes(heard) == 10).await;
+}
+
+#[tokio::test]
+async fn a_report_that_is_refused_is_given_up_at_once() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    for (lost, code) in
+        (1..).zip([Code::InvalidArgument, Code::PermissionDenied, Code::Unauthenticated, Code::DataLoss])
+    {
+        fake.answers_reports([Report::Fail(code)]);
+        client.meter(&fetch()).sent(10);
+        assert!(client.shutdown(LONG).await, "{code:?}");
+        assert_eq!(client.stats().charges_lost, lost, "{code:?}");
+    }
+    client.meter(&fetch()).sent(10);
+    assert!(client.shutdown(LONG).await);
+    let sequences: Vec<_> = fake.heard().reports.iter().map(|report| report.sequence).collect();
+    assert_eq!(sequences, [1, 2, 3, 4, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_is_given_up_when_it_is_older_than_a_window() {
+    let fake = Fake::away().await;
+    let client = builder([&fake]).build().unwrap();
+    client.meter(&fetch()).sent(10);
+    assert!(!client.shutdown(Duration::from_secs(59)).await, "it is tried for a whole window");
+    assert!(client.shutdown(Duration::from_secs(30)).await);
+    assert_eq!((client.stats().charges_lost, client.stats().charges_pending), (1, 0));
+}
+
+#[tokio::test]
+async fn many_charges_are_several_reports() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).report_interval(LONG).build().unwrap();
+    for user in 0..2500 {
+        client.meter(&Request::rpc("/x").user(format!("user-{user}"))).sent(1);
+    }
+    assert_eq!(client.stats().charges_pending, 2500);
+    assert!(client.shutdown(LONG).await);
+    let sizes: Vec<_> = fake.heard().reports.iter().map(|report| report.charges.len()).collect();
+    assert_eq!(sizes, [1024, 1024, 452]);
+    assert_eq!(client.stats().charges_pending, 0);
+}
+
+#[tokio::test]
+async fn the_last_clone_reports_what_is_left() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).report_interval(LONG).build().unwrap();
+    let meter = client.meter(&fetch());
+    drop(client);
+    meter.sent(7);
+    drop(meter);
+    fake.hears(|heard| bytes(heard) == 7).await;
+}
+
+#[tokio::test]
+async fn work_that_panics_or_is_cancelled_is_charged() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let meter = client.meter(&fetch());
+    let panics = tokio::spawn(async move {
+        meter.sent(1);
+        panic!("as it should");
+    });
+    assert!(panics.await.is_err());
+    let meter = client.meter(&fetch());
+    meter.sent(10);
+    let cancelled = tokio::spawn(async move {
+        let _meter = meter;
+        std::future::pending::<()>().await;
+    });
+    cancelled.abort();
+    assert!(cancelled.await.is_err());
+    fake.hears(|heard| bytes(heard) == 11).await;
+}
