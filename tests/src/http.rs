@@ -1,0 +1,114 @@
+//! A client of the HTTP API that hides nothing: status, headers and body as they came.
+
+use std::net::SocketAddr;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Body, Client, Method, Url};
+use serde_json::Value;
+
+use crate::wait::PATIENCE;
+
+/// A client of one server.
+#[derive(Clone, Debug)]
+pub struct Http {
+    client: Client,
+    address: SocketAddr,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// A header, where there is one of that name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("a header of printable ASCII"))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("a body of UTF-8")
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    ///
+    /// Panics with the body if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{}: no JSON ({error}): {:?}", self.status, self.text()))
+    }
+
+    /// The path of the field that a problem document is about.
+    pub fn field(&self) -> Option<String> {
+        Some(self.json()["errors"][0]["field"].as_str()?.to_owned())
+    }
+}
+
+impl Http {
+    /// A client of the server at `address`, which connects when it is used.
+    pub fn new(address: SocketAddr) -> Self {
+        let client = Client::builder().no_proxy().timeout(PATIENCE).build().expect("a client");
+        Self { client, address }
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// GET of a path, with what is behind its question mark, as they are.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.request(Method::GET, path, Body::default()).await
+    }
+
+    /// GET of a path with parameters, which are encoded.
+    pub async fn query(&self, path: &str, params: &[(&str, &str)]) -> Answer {
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(params);
+        self.send(Method::GET, url, Body::default()).await
+    }
+
+    /// GET of an account's standing; its id is encoded, as one segment of the path.
+    pub async fn account(&self, kind: &str, id: &str) -> Answer {
+        let mut url = self.url("/v1/accounts");
+        url.path_segments_mut().expect("a path").extend([kind, id]);
+        self.send(Method::GET, url, Body::default()).await
+    }
+
+    /// POST of a JSON body.
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_bytes(path, body.to_string()).await
+    }
+
+    /// POST of any body.
+    pub async fn post_bytes(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.request(Method::POST, path, body).await
+    }
+
+    /// Any request.
+    pub async fn request(&self, method: Method, path: &str, body: impl Into<Body>) -> Answer {
+        self.send(method, self.url(path), body.into()).await
+    }
+
+    fn url(&self, path: &str) -> Url {
+        Url::parse(&format!("http://{}{path}", self.address)).expect("a path")
+    }
+
+    async fn send(&self, method: Method, url: Url, body: Body) -> Answer {
+        let what = format!("{method} {}", url.path().chars().take(80).collect::<String>());
+        let request = self.client.request(method, url).header("content-type", "application/json").body(body);
+        let response = request.send().await.unwrap_or_else(|error| panic!("{what}: no answer: {error:?}"));
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.bytes().await.unwrap_or_else(|error| panic!("{what}: cut off: {error:?}"));
+        Answer { status, headers, body: body.into() }
+    }
+}

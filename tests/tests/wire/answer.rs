@@ -1,0 +1,218 @@
+//! Answers as plain data, in the same terms from either protocol.
+
+use std::time::Duration;
+
+use crate::request::{Amounts, NOTHING};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Allow {
+        reserved: Amounts,
+        /// Whether it carried a reservation.
+        reservation: bool,
+        checked: bool,
+        shadow: Option<Breach>,
+        standings: Vec<Standing>,
+    },
+    Deny {
+        denied_by: Breach,
+        permanent: bool,
+        standings: Vec<Standing>,
+    },
+    Reported {
+        applied: u64,
+        dropped_old: u64,
+        duplicate: bool,
+    },
+    Standing(Standing),
+    GoOn,
+    BackOff {
+        denied_by: Breach,
+        permanent: bool,
+    },
+    Refused {
+        class: Class,
+        /// Empty where no field is at fault. Units at its end are left out: `cpu`, not `cpu_micros`.
+        field: String,
+    },
+}
+
+/// What kind of error it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Invalid,
+    TooLarge,
+    Unavailable,
+    Corrupt,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Breach {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) resource: String,
+    pub(crate) used: u64,
+    /// `None`: unlimited.
+    pub(crate) limit: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) over: bool,
+    pub(crate) used: Amounts,
+    /// Limit and mode of CPU, memory and network.
+    pub(crate) limits: [(Option<u64>, String); 3],
+}
+
+/// An answer with what differs each time.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) answer: Answer,
+    /// When to come back, as a deny or a backoff says it.
+    pub(crate) wait: Option<Duration>,
+    /// When to come back, exactly: the latest of the standings.
+    pub(crate) exact: Duration,
+    pub(crate) reservation: Option<String>,
+}
+
+impl From<Answer> for Seen {
+    fn from(answer: Answer) -> Self {
+        Self { answer, wait: None, exact: Duration::ZERO, reservation: None }
+    }
+}
+
+/// What a step of a case should be answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    pub(crate) answer: Answer,
+    pub(crate) wait: Option<Wait>,
+}
+
+/// How long the answer says to wait, before jitter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// Until what was spent so many seconds before the case began leaves the window, so many times.
+    SpentBefore(f64, f64),
+    /// So many seconds.
+    Exactly(f64),
+}
+
+/// The limits that the cases start from, by kind: user 10 s, repo 20 s, ip 30 s of CPU; the defaults for the rest.
+pub(crate) const LIMITS: &str = "limits.user.cpu.initial = \"10s\"
+limits.repo.cpu.initial = \"20s\"
+limits.ip.cpu.initial = \"30s\"
+";
+
+const GIB: u64 = 1 << 30;
+
+/// A standing under [`LIMITS`] with nothing used.
+pub(crate) fn standing(kind: &str, id: &str) -> Standing {
+    let (seconds, gib) = match kind {
+        "user" => (10, 1),
+        "repo" => (20, 1),
+        "ip" => (30, 2),
+        _ => panic!("no kind: {kind}"),
+    };
+    let limits = [
+        (Some(seconds * 1_000_000), "enforce".to_owned()),
+        (Some(gib * 8 * GIB * 60), "shadow".to_owned()),
+        (Some(gib * 10 * GIB), "shadow".to_owned()),
+    ];
+    Standing { kind: kind.to_owned(), id: id.to_owned(), over: false, used: NOTHING, limits }
+}
+
+impl Standing {
+    pub(crate) fn used(self, used: Amounts) -> Self {
+        Self { used, ..self }
+    }
+
+    pub(crate) fn over(self) -> Self {
+        Self { over: true, ..self }
+    }
+
+    /// The same with another limit of the resource at this place: CPU, memory, network.
+    pub(crate) fn limit(mut self, resource: usize, limit: Option<u64>, mode: &str) -> Self {
+        self.limits[resource] = (limit, mode.to_owned());
+        self
+    }
+}
+
+pub(crate) fn breach(kind: &str, id: &str, resource: &str, used: u64, limit: u64) -> Breach {
+    let [kind, id, resource] = [kind, id, resource].map(str::to_owned);
+    Breach { kind, id, resource, used, limit: Some(limit) }
+}
+
+impl Expected {
+    /// The same, with these standings, or with this one as the whole answer.
+    pub(crate) fn told(mut self, standing: Standing) -> Self {
+        match &mut self.answer {
+            Answer::Allow { standings, .. } | Answer::Deny { standings, .. } => standings.push(standing),
+            other => panic!("no standings in {other:?}"),
+        }
+        self
+    }
+
+    pub(crate) fn shadowed(mut self, breach: Breach) -> Self {
+        match &mut self.answer {
+            Answer::Allow { shadow, .. } => *shadow = Some(breach),
+            other => panic!("no shadow in {other:?}"),
+        }
+        self
+    }
+
+    pub(crate) fn permanent(mut self, seconds: f64) -> Self {
+        match &mut self.answer {
+            Answer::Deny { permanent, .. } | Answer::BackOff { permanent, .. } => *permanent = true,
+            other => panic!("not permanent: {other:?}"),
+        }
+        self.wait = Some(Wait::Exactly(seconds));
+        self
+    }
+
+    pub(crate) fn waits(self, wait: Wait) -> Self {
+        Self { wait: Some(wait), ..self }
+    }
+}
+
+impl From<Answer> for Expected {
+    fn from(answer: Answer) -> Self {
+        Self { answer, wait: None }
+    }
+}
+
+impl From<Standing> for Expected {
+    fn from(standing: Standing) -> Self {
+        let wait = standing.over.then_some(Wait::SpentBefore(0.0, 1.0));
+        Self { answer: Answer::Standing(standing), wait }
+    }
+}
+
+pub(crate) fn allow(reserved: Amounts) -> Expected {
+    let reservation = reserved != NOTHING;
+    Answer::Allow { reserved, reservation, checked: true, shadow: None, standings: Vec::new() }.into()
+}
+
+/// Denied for what was spent in this case just before.
+pub(crate) fn deny(denied_by: Breach) -> Expected {
+    let answer = Answer::Deny { denied_by, permanent: false, standings: Vec::new() };
+    Expected { answer, wait: Some(Wait::SpentBefore(0.0, 1.0)) }
+}
+
+pub(crate) fn back_off(denied_by: Breach) -> Expected {
+    let answer = Answer::BackOff { denied_by, permanent: false };
+    Expected { answer, wait: Some(Wait::SpentBefore(0.0, 1.0)) }
+}
+
+pub(crate) fn reported(applied: u64) -> Expected {
+    Answer::Reported { applied, dropped_old: 0, duplicate: false }.into()
+}
+
+pub(crate) fn refused(class: Class, field: &str) -> Expected {
+    Answer::Refused { class, field: field.to_owned() }.into()
+}
+
+pub(crate) fn invalid(field: &str) -> Expected {
+    refused(Class::Invalid, field)
+}

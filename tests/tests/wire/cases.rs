@@ -1,0 +1,9 @@
+//! The table of cases, by what is asked.
+
+mod accounts;
+mod admission;
+mod backing_off;
+mod breaches;
+mod refusals;
+mod releases;
+mod reports;

@@ -1,0 +1,167 @@
+//! Requests and answers in the words of gRPC.
+
+use std::time::Duration;
+
+use quota_proto::v1;
+use quota_tests::server::Grpc;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use crate::answer::{Answer, Breach, Class, Seen, Standing};
+use crate::request::{Amounts, Carried, Charge, Check, Names, Report, Request};
+
+pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) -> Seen {
+    let seen = match request {
+        Request::Check(request) => grpc.check(check(request)).await.map(|ok| checked(ok.into_inner())),
+        Request::Report(request) => grpc.report(report(request, last)).await.map(|ok| {
+            let v1::ReportResponse { applied, dropped_old, duplicate } = ok.into_inner();
+            Answer::Reported { applied: applied.into(), dropped_old: dropped_old.into(), duplicate }.into()
+        }),
+        Request::Standing { kind, id } => {
+            let kind = v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default();
+            let request = v1::GetStandingRequest { kind: kind.into(), id: id.clone(), node: String::new() };
+            grpc.get_standing(request).await.map(|ok| {
+                let (standing, exact) = standing(ok.into_inner());
+                Seen { exact, ..Answer::Standing(standing).into() }
+            })
+        }
+        Request::Backoff { accounts: names, attempt } => {
+            let (accounts, node) = (Some(accounts(names)), String::new());
+            let request = v1::BackoffRequest { accounts, node, attempt: *attempt };
+            grpc.backoff(request).await.map(|ok| backoff(ok.into_inner()))
+        }
+    };
+    seen.unwrap_or_else(|status| refused(&status))
+}
+
+fn refused(status: &Status) -> Seen {
+    let class = match status.code() {
+        Code::InvalidArgument => Class::Invalid,
+        Code::OutOfRange => Class::TooLarge,
+        Code::Unavailable => {
+            assert!(status.get_details_retry_info().is_some(), "{status:?}");
+            Class::Unavailable
+        }
+        Code::DataLoss => Class::Corrupt,
+        _ => panic!("{status:?}"),
+    };
+    let fields = status.get_details_bad_request().map(|bad| bad.field_violations).unwrap_or_default();
+    let field = fields.first().map(|violation| violation.field.clone()).unwrap_or_default();
+    assert_eq!(!field.is_empty(), class == Class::Invalid, "{status:?}");
+    let field =
+        ["_micros", "_byte_seconds", "_bytes"].iter().fold(field, |field, unit| field.replace(unit, ""));
+    Answer::Refused { class, field }.into()
+}
+
+fn checked(response: v1::CheckResponse) -> Seen {
+    let decision = response.decision();
+    let (standings, waits): (Vec<_>, Vec<_>) = response.standings.into_iter().map(standing).unzip();
+    let exact = waits.into_iter().max().unwrap_or_default();
+    let wait = response.retry_after.map(duration);
+    if decision == v1::check_response::Decision::Deny {
+        let denied_by = breach(response.denied_by.expect("denied_by"));
+        let answer = Answer::Deny { denied_by, permanent: response.permanent, standings };
+        return Seen { wait: Some(wait.expect("retry_after")), exact, ..answer.into() };
+    }
+    assert_eq!(decision, v1::check_response::Decision::Allow);
+    assert_eq!((response.denied_by, response.permanent), (None, false));
+    let reservation = Some(response.reservation).filter(|text| !text.is_empty());
+    let answer = Answer::Allow {
+        reserved: amounts(response.reserved.expect("reserved")),
+        reservation: reservation.is_some(),
+        checked: response.checked,
+        shadow: response.shadow.map(breach),
+        standings,
+    };
+    Seen { wait, exact, reservation, ..answer.into() }
+}
+
+fn backoff(response: v1::BackoffResponse) -> Seen {
+    if !response.backoff {
+        assert_eq!(response, v1::BackoffResponse::default());
+        return Answer::GoOn.into();
+    }
+    let wait = Some(duration(response.retry_after.expect("retry_after")));
+    let denied_by = breach(response.denied_by.expect("denied_by"));
+    Seen { wait, ..Answer::BackOff { denied_by, permanent: response.permanent }.into() }
+}
+
+fn standing(wire: v1::Standing) -> (Standing, Duration) {
+    let kind = wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
+    let [cpu, memory, network] = [wire.cpu, wire.memory, wire.network].map(|resource| resource.unwrap());
+    let used = Amounts { cpu: cpu.used, memory: memory.used, network: network.used };
+    let limits = [cpu, memory, network].map(|resource| {
+        let mode = resource.mode().as_str_name().trim_start_matches("MODE_").to_lowercase();
+        (limit(resource.limit), mode)
+    });
+    let exact = duration(wire.retry_after.expect("retry_after"));
+    (Standing { kind, id: wire.id, over: wire.over, used, limits }, exact)
+}
+
+fn breach(wire: v1::Breach) -> Breach {
+    let kind = wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
+    let resource = wire.resource().as_str_name().trim_start_matches("RESOURCE_").to_lowercase();
+    Breach { kind, id: wire.id, resource, used: wire.used, limit: limit(wire.limit) }
+}
+
+fn limit(wire: Option<v1::Limit>) -> Option<u64> {
+    match wire.and_then(|limit| limit.limit).expect("a limit") {
+        v1::limit::Limit::Amount(amount) => Some(amount),
+        v1::limit::Limit::Unlimited(unlimited) => {
+            assert!(unlimited);
+            None
+        }
+    }
+}
+
+fn amounts(wire: v1::Cost) -> Amounts {
+    Amounts { cpu: wire.cpu_micros, memory: wire.memory_byte_seconds, network: wire.network_bytes }
+}
+
+fn check(check: &Check) -> v1::CheckRequest {
+    let Check { accounts: names, node, rpc, class, price } = check.clone();
+    v1::CheckRequest { node, rpc, accounts: Some(accounts(&names)), class, price: price.map(cost) }
+}
+
+fn report(report: &Report, last: Option<&str>) -> v1::ReportRequest {
+    v1::ReportRequest {
+        source: report.source.clone(),
+        sequence: report.sequence,
+        held: Some(seconds(report.held_seconds)),
+        node: String::new(),
+        charges: report.charges.iter().map(|wire| charge(wire, last)).collect(),
+    }
+}
+
+fn charge(charge: &Charge, last: Option<&str>) -> v1::Charge {
+    v1::Charge {
+        accounts: Some(accounts(&charge.accounts)),
+        cost: Some(cost(charge.cost)),
+        age: Some(seconds(charge.age_seconds)),
+        reservation: match &charge.reservation {
+            Carried::Nothing => String::new(),
+            Carried::Last => last.expect("an allow before").to_owned(),
+            Carried::Text(text) => text.clone(),
+        },
+        release: charge.release.map(cost),
+    }
+}
+
+fn cost(amounts: Amounts) -> v1::Cost {
+    v1::Cost { cpu_micros: amounts.cpu, memory_byte_seconds: amounts.memory, network_bytes: amounts.network }
+}
+
+fn accounts(names: &Names) -> v1::Accounts {
+    let Names { repo, user, ip } = names;
+    v1::Accounts { repo: repo.map(Into::into), user: user.map(Into::into), ip: ip.map(Into::into) }
+}
+
+/// Negative ones too, to see them refused.
+fn seconds(seconds: f64) -> prost_types::Duration {
+    let nanos = (seconds.fract() * 1e9).round() as i32;
+    prost_types::Duration { seconds: seconds.trunc() as i64, nanos }
+}
+
+fn duration(wire: prost_types::Duration) -> Duration {
+    Duration::try_from(wire).expect("a wait that is not negative")
+}

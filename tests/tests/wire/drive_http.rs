@@ -1,0 +1,216 @@
+//! Requests and answers in the words of HTTP and JSON, and what each answer must have whatever it says.
+
+use std::time::Duration;
+
+use quota_tests::http::{self, Http};
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Breach, Class, Seen, Standing};
+use crate::request::{Amounts, Carried, Charge, Check, Names, Report, Request};
+
+pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
+    match request {
+        Request::Check(check) => read(http.post("/v1/check", &check_body(check)).await, checked),
+        Request::Report(report) => {
+            read(http.post("/v1/report", &report_body(report, last)).await, |answer| {
+                let body = answer.json();
+                let count = |name: &str| body[name].as_u64().unwrap();
+                let duplicate = body["duplicate"].as_bool().unwrap();
+                let (applied, dropped_old) = (count("applied"), count("dropped_old"));
+                Answer::Reported { applied, dropped_old, duplicate }.into()
+            })
+        }
+        Request::Standing { kind, id } => read(http.account(kind, id).await, |answer| {
+            let (standing, exact) = standing(&answer.json());
+            Seen { exact, ..Answer::Standing(standing).into() }
+        }),
+        Request::Backoff { accounts, attempt } => {
+            let attempt = attempt.to_string();
+            let params: Vec<(&str, &str)> =
+                names(accounts).into_iter().chain([("attempt", attempt.as_str())]).collect();
+            read(http.query("/v1/backoff", &params).await, backoff)
+        }
+    }
+}
+
+fn read(answer: http::Answer, success: impl FnOnce(&http::Answer) -> Seen) -> Seen {
+    if answer.status == 200 {
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        return success(&answer);
+    }
+    assert_problem(&answer);
+    let class = match answer.status {
+        429 => return denied(&answer),
+        400 => Class::Invalid,
+        413 => Class::TooLarge,
+        503 => Class::Unavailable,
+        500 if answer.text().contains("corrupt-account") => Class::Corrupt,
+        _ => panic!("{answer:?}"),
+    };
+    let field = answer.field().unwrap_or_default().replace("_seconds", "");
+    Answer::Refused { class, field }.into()
+}
+
+/// What every answer has that is no success (RFC 9457).
+pub(crate) fn assert_problem(answer: &http::Answer) {
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");
+    let body = answer.json();
+    assert_eq!(body["status"], answer.status, "{body}");
+    for member in ["type", "title"] {
+        assert!(body[member].as_str().is_some_and(|text| !text.is_empty()), "no {member} in {body}");
+    }
+}
+
+fn checked(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    assert_eq!(body["decision"], "allow");
+    let reservation = body.get("reservation").map(|text| text.as_str().unwrap().to_owned());
+    let (standings, exact) = standings(&body);
+    let answer = Answer::Allow {
+        reserved: amounts(&body["reserved"]),
+        reservation: reservation.is_some(),
+        checked: body["checked"].as_bool().unwrap(),
+        shadow: body.get("shadow").map(breach),
+        standings,
+    };
+    Seen { exact, reservation, ..answer.into() }
+}
+
+fn denied(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    assert_eq!(body["decision"], "deny");
+    let (standings, exact) = standings(&body);
+    let permanent = body["permanent"].as_bool().unwrap();
+    let wait = Some(retry_after(answer));
+    let answer = Answer::Deny { denied_by: breach(&body["denied_by"]), permanent, standings };
+    Seen { wait, exact, ..answer.into() }
+}
+
+fn backoff(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    if body["backoff"] == false {
+        assert_eq!(body, json!({ "backoff": false }));
+        assert_eq!(answer.header("retry-after"), None);
+        return Answer::GoOn.into();
+    }
+    let permanent = body["permanent"].as_bool().unwrap();
+    let wait = Some(retry_after(answer));
+    Seen { wait, ..Answer::BackOff { denied_by: breach(&body["denied_by"]), permanent }.into() }
+}
+
+/// The wait in the body, which the header says too, in whole seconds, rounded up, at least 1.
+pub(crate) fn retry_after(answer: &http::Answer) -> Duration {
+    let seconds = answer.json()["retry_after_seconds"].as_f64().unwrap();
+    let header: u64 = answer.header("retry-after").expect("Retry-After").parse().expect("an integer");
+    assert_eq!(header, (seconds.ceil() as u64).max(1), "{answer:?}");
+    Duration::from_secs_f64(seconds)
+}
+
+fn standings(body: &Value) -> (Vec<Standing>, Duration) {
+    let (standings, waits): (Vec<_>, Vec<_>) =
+        body["standings"].as_array().unwrap().iter().map(standing).unzip();
+    (standings, waits.into_iter().max().unwrap_or_default())
+}
+
+fn standing(json: &Value) -> (Standing, Duration) {
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    let resources = &json["resources"];
+    let limit = |resource: &str| {
+        let resource_json = &resources[resource];
+        (limit(resource, &resource_json["limit"]), resource_json["mode"].as_str().unwrap().to_owned())
+    };
+    let standing = Standing {
+        kind: text("kind"),
+        id: text("id"),
+        over: json["over"].as_bool().unwrap(),
+        used: Amounts {
+            cpu: amount("cpu", &resources["cpu"]["used"]),
+            memory: amount("memory", &resources["memory"]["used"]),
+            network: amount("network", &resources["network"]["used"]),
+        },
+        limits: ["cpu", "memory", "network"].map(limit),
+    };
+    (standing, Duration::from_secs_f64(json["retry_after_seconds"].as_f64().unwrap()))
+}
+
+fn breach(json: &Value) -> Breach {
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    let resource = text("resource");
+    let (used, limit) = (amount(&resource, &json["used"]), limit(&resource, &json["limit"]));
+    Breach { kind: text("kind"), id: text("id"), resource, used, limit }
+}
+
+fn limit(resource: &str, json: &Value) -> Option<u64> {
+    if json == "unlimited" { None } else { Some(amount(resource, json)) }
+}
+
+fn amounts(json: &Value) -> Amounts {
+    let of = |resource| amount(resource, &json[resource]);
+    Amounts { cpu: of("cpu"), memory: of("memory"), network: of("network") }
+}
+
+/// Seconds are decimal, all else is whole.
+fn amount(resource: &str, json: &Value) -> u64 {
+    match resource {
+        "cpu" => (json.as_f64().unwrap() * 1e6).round() as u64,
+        _ => json.as_u64().unwrap_or_else(|| panic!("{json} is not whole")),
+    }
+}
+
+fn check_body(check: &Check) -> Value {
+    let mut body = json!({ "accounts": accounts(&check.accounts) });
+    for (name, value) in [("node", &check.node), ("rpc", &check.rpc), ("class", &check.class)] {
+        if !value.is_empty() {
+            body[name] = value.as_str().into();
+        }
+    }
+    if let Some(price) = check.price {
+        body["price"] = cost(price);
+    }
+    body
+}
+
+fn report_body(report: &Report, last: Option<&str>) -> Value {
+    let charges: Vec<Value> = report.charges.iter().map(|charge| charge_body(charge, last)).collect();
+    let mut body = json!({ "held_seconds": report.held_seconds, "charges": charges });
+    if !report.source.is_empty() {
+        body["source"] = report.source.as_str().into();
+    }
+    if report.sequence > 0 {
+        body["sequence"] = report.sequence.into();
+    }
+    body
+}
+
+fn charge_body(charge: &Charge, last: Option<&str>) -> Value {
+    let mut body = json!({
+        "accounts": accounts(&charge.accounts),
+        "cost": cost(charge.cost),
+        "age_seconds": charge.age_seconds,
+    });
+    match &charge.reservation {
+        Carried::Nothing => {}
+        Carried::Last => body["reservation"] = last.expect("an allow before").into(),
+        Carried::Text(text) => body["reservation"] = text.as_str().into(),
+    }
+    if let Some(release) = charge.release {
+        body["release"] = cost(release);
+    }
+    body
+}
+
+fn cost(amounts: Amounts) -> Value {
+    json!({ "cpu": amounts.cpu as f64 / 1e6, "memory": amounts.memory, "network": amounts.network })
+}
+
+fn accounts(accounts: &Names) -> Value {
+    names(accounts).into_iter().map(|(kind, id)| (kind.to_owned(), Value::from(id))).collect()
+}
+
+fn names(accounts: &Names) -> Vec<(&'static str, &'static str)> {
+    let Names { repo, user, ip } = *accounts;
+    [("repo", repo), ("user", user), ("ip", ip)]
+        .into_iter()
+        .filter_map(|(kind, id)| Some((kind, id?)))
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! What HTTP alone has: headers, media types, paths, problem documents.
+
+use quota_tests::http::Http;
+use quota_tests::redis::RedisServer;
+use quota_tests::server::{MEMORY, TestServer};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::answer::LIMITS;
+use crate::drive_http::{assert_problem, retry_after};
+
+fn members(json: &Value) -> Vec<&str> {
+    json.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+async fn spend(http: &Http, accounts: Value, cpu: f64) {
+    let report = json!({ "charges": [{ "accounts": accounts, "cost": { "cpu": cpu } }] });
+    assert_eq!(http.post("/v1/report", &report).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_allow_has_the_documented_members() {
+    let server = TestServer::start(MEMORY, LIMITS).await;
+    let check = json!({
+        "node": "gitaly-01", "rpc": "/svc/Clone", "class": "interactive", "accounts": { "user": "alice" },
+        "price": { "cpu": 1.5, "memory": 0, "network": 0 },
+        "used_here": { "user": { "cpu": 9.1 }, "repo": { "cpu": 30.0 } },
+    });
+    let body = server.http.post("/v1/check", &check).await.json();
+    assert_eq!(members(&body), ["decision", "reserved", "checked", "standings", "reservation"]);
+    assert_eq!(body["reserved"], json!({ "cpu": 1.5, "memory": 0, "network": 0 }));
+    assert!(body["reservation"].as_str().unwrap().starts_with("r1."));
+    let standing = &body["standings"][0];
+    assert_eq!(members(standing), ["kind", "id", "over", "retry_after_seconds", "resources"]);
+    assert_eq!(standing["resources"]["cpu"], json!({ "used": 0.0, "limit": 10.0, "mode": "enforce" }));
+    assert_eq!(standing["resources"]["network"]["limit"], json!(10_u64 << 30));
+}
+
+#[tokio::test]
+async fn a_deny_is_a_problem_document_in_words_and_numbers() {
+    let server = TestServer::start(MEMORY, LIMITS).await;
+    spend(&server.http, json!({ "user": "alice" }), 10.25).await;
+    let check = json!({ "node": "gitaly-01", "accounts": { "user": "alice" } });
+    let answer = server.http.post("/v1/check", &check).await;
+    assert_eq!(answer.status, 429);
+    assert_problem(&answer);
+    assert!(retry_after(&answer).as_secs() >= 1);
+    let body = answer.json();
+    assert!(body["type"].as_str().unwrap().ends_with("/problems/over-quota"));
+    assert_eq!(body["detail"], "user alice used 10.2 s of 10.0 s CPU in the last 60 s on gitaly-01");
+    assert_eq!(
+        body["denied_by"],
+        json!({ "kind": "user", "id": "alice", "resource": "cpu", "used": 10.25, "limit": 10.0 })
+    );
+    assert_eq!(body["permanent"], false);
+}
+
+#[tokio::test]
+async fn paths_of_repositories_need_no_escaping() {
+    let server = TestServer::start(MEMORY, LIMITS).await;
+    spend(&server.http, json!({ "repo": "group/sub/project" }), 1.0).await;
+    for path in
+        ["group/sub/project", "group/sub/project.git", "group%2Fsub%2Fproject", "group/sub//project/?node=n"]
+    {
+        let body = server.http.get(&format!("/v1/accounts/repo/{path}")).await.json();
+        assert_eq!(
+            (&body["id"], &body["resources"]["cpu"]["used"]),
+            (&json!("group/sub/project"), &json!(1.0))
+        );
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_not_there_is_a_problem_document() {
+    let server = TestServer::start(MEMORY, "").await;
+    for path in ["/", "/v1", "/v1/nothing", "/v1/accounts/user", "/v1/check/more", "//v1/check", "/%ff"] {
+        let answer = server.http.get(path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_problem(&answer);
+    }
+    for (method, path) in [
+        (Method::GET, "/v1/check"),
+        (Method::PUT, "/v1/report"),
+        (Method::DELETE, "/v1/accounts/user/alice"),
+        (Method::POST, "/v1/backoff"),
+        (Method::POST, "/metrics"),
+    ] {
+        let answer = server.http.request(method.clone(), path, "").await;
+        assert_eq!(answer.status, 405, "{method} {path}");
+        assert!(answer.header("allow").is_some(), "{method} {path}: {answer:?}");
+        assert_problem(&answer);
+    }
+}
+
+#[tokio::test]
+async fn an_error_names_the_field_and_the_reason() {
+    let server = TestServer::start(MEMORY, "").await;
+    let check = json!({ "accounts": { "ip": "unknown" } });
+    let answer = server.http.post("/v1/check", &check).await;
+    assert_eq!(answer.status, 400);
+    assert_problem(&answer);
+    let body = answer.json();
+    let reason = "must be an IPv4 or IPv6 address without port or zone";
+    assert_eq!(body["errors"], json!([{ "field": "accounts.ip", "reason": reason }]));
+    assert_eq!(body["detail"], format!("accounts.ip: {reason}"));
+}
+
+#[tokio::test]
+async fn health_readiness_and_metrics_are_told() {
+    let redis = RedisServer::start().await;
+    for (store, name) in [(MEMORY, "memory"), (redis.url().as_str(), "redis")] {
+        let server = TestServer::start(store, "").await;
+        assert_eq!(server.http.get("/healthz").await.status, 200);
+        let ready = server.http.get("/readyz").await;
+        assert_eq!((ready.status, &ready.json()["store"]), (200, &json!(name)));
+        let metrics = server.http.get("/metrics").await;
+        assert!(metrics.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+        assert!(metrics.text().contains("quota_store_up 1\n"));
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_be_read_is_an_error_and_the_others_are_not() {
+    let redis = RedisServer::start().await;
+    let server = TestServer::start(&redis.url(), "").await;
+    redis::cmd("SET")
+        .arg("q1:{user:alice}")
+        .arg("garbage")
+        .exec_async(&mut redis.client().await)
+        .await
+        .unwrap();
+    let check = json!({ "accounts": { "repo": "r", "user": "alice" } });
+    let answer = server.http.post("/v1/check", &check).await;
+    assert_eq!(answer.status, 500);
+    assert_problem(&answer);
+    assert!(answer.json()["detail"].as_str().unwrap().contains("user alice"));
+    assert_eq!(server.http.account("user", "alice").await.status, 500);
+    assert_eq!(server.http.account("repo", "r").await.json()["resources"]["cpu"]["used"], 0.0);
+    let other = json!({ "accounts": { "repo": "r", "user": "bob" } });
+    assert_eq!(server.http.post("/v1/check", &other).await.status, 200);
+}

@@ -1,0 +1,193 @@
+//! Requests as plain data, whichever protocol carries them.
+
+/// The accounts of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) repo: Option<&'static str>,
+    pub(crate) user: Option<&'static str>,
+    pub(crate) ip: Option<&'static str>,
+}
+
+pub(crate) const NOBODY: Names = Names { repo: None, user: None, ip: None };
+
+pub(crate) const fn repo(id: &'static str) -> Names {
+    NOBODY.repo(id)
+}
+
+pub(crate) const fn user(id: &'static str) -> Names {
+    NOBODY.user(id)
+}
+
+pub(crate) const fn ip(id: &'static str) -> Names {
+    NOBODY.ip(id)
+}
+
+impl Names {
+    pub(crate) const fn repo(self, id: &'static str) -> Self {
+        Self { repo: Some(id), ..self }
+    }
+
+    pub(crate) const fn user(self, id: &'static str) -> Self {
+        Self { user: Some(id), ..self }
+    }
+
+    pub(crate) const fn ip(self, id: &'static str) -> Self {
+        Self { ip: Some(id), ..self }
+    }
+}
+
+/// Microseconds of CPU, byte-seconds of memory, bytes over the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amounts {
+    pub(crate) cpu: u64,
+    pub(crate) memory: u64,
+    pub(crate) network: u64,
+}
+
+pub(crate) const NOTHING: Amounts = Amounts { cpu: 0, memory: 0, network: 0 };
+
+/// Seconds of CPU.
+pub(crate) fn cpu(seconds: f64) -> Amounts {
+    Amounts { cpu: (seconds * 1e6).round() as u64, ..NOTHING }
+}
+
+/// Byte-seconds of memory.
+pub(crate) const fn memory(byte_seconds: u64) -> Amounts {
+    Amounts { memory: byte_seconds, ..NOTHING }
+}
+
+/// Bytes over the network.
+pub(crate) const fn network(bytes: u64) -> Amounts {
+    Amounts { network: bytes, ..NOTHING }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Check(Check),
+    Report(Report),
+    /// The kind is a name, so that unknown ones can be sent.
+    Standing {
+        kind: &'static str,
+        id: String,
+    },
+    Backoff {
+        accounts: Names,
+        attempt: u32,
+    },
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Check {
+    pub(crate) accounts: Names,
+    pub(crate) node: String,
+    pub(crate) rpc: String,
+    pub(crate) class: String,
+    pub(crate) price: Option<Amounts>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) source: String,
+    pub(crate) sequence: u64,
+    pub(crate) held_seconds: f64,
+    pub(crate) charges: Vec<Charge>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Charge {
+    pub(crate) accounts: Names,
+    pub(crate) cost: Amounts,
+    pub(crate) age_seconds: f64,
+    pub(crate) reservation: Carried,
+    pub(crate) release: Option<Amounts>,
+}
+
+/// What a charge carries as its reservation.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Carried {
+    #[default]
+    Nothing,
+    /// What the last allow of the case carried.
+    Last,
+    Text(String),
+}
+
+pub(crate) fn check(accounts: Names) -> Check {
+    Check { accounts, ..Check::default() }
+}
+
+/// A check that reserves nothing.
+pub(crate) fn ask(accounts: Names) -> Check {
+    check(accounts).price(NOTHING)
+}
+
+impl Check {
+    pub(crate) fn price(self, price: Amounts) -> Self {
+        Self { price: Some(price), ..self }
+    }
+
+    pub(crate) fn rpc(self, rpc: &str) -> Self {
+        Self { rpc: rpc.to_owned(), ..self }
+    }
+}
+
+/// A report of one charge.
+pub(crate) fn spend(accounts: Names, cost: Amounts) -> Report {
+    Report::of([charge(accounts, cost)])
+}
+
+pub(crate) fn charge(accounts: Names, cost: Amounts) -> Charge {
+    Charge { accounts, cost, ..Charge::default() }
+}
+
+impl Report {
+    pub(crate) fn of(charges: impl IntoIterator<Item = Charge>) -> Self {
+        Self { charges: charges.into_iter().collect(), ..Self::default() }
+    }
+
+    pub(crate) fn marked(self, source: &str, sequence: u64) -> Self {
+        Self { source: source.to_owned(), sequence, ..self }
+    }
+
+    pub(crate) fn held(self, held_seconds: f64) -> Self {
+        Self { held_seconds, ..self }
+    }
+}
+
+impl Charge {
+    pub(crate) fn aged(self, age_seconds: f64) -> Self {
+        Self { age_seconds, ..self }
+    }
+
+    pub(crate) fn with_last(self) -> Self {
+        Self { reservation: Carried::Last, ..self }
+    }
+
+    pub(crate) fn with(self, reservation: &str) -> Self {
+        Self { reservation: Carried::Text(reservation.to_owned()), ..self }
+    }
+
+    pub(crate) fn releases(self, amounts: Amounts) -> Self {
+        Self { release: Some(amounts), ..self }
+    }
+}
+
+pub(crate) fn standing_of(kind: &'static str, id: &str) -> Request {
+    Request::Standing { kind, id: id.to_owned() }
+}
+
+pub(crate) fn backoff(accounts: Names, attempt: u32) -> Request {
+    Request::Backoff { accounts, attempt }
+}
+
+impl From<Check> for Request {
+    fn from(check: Check) -> Self {
+        Self::Check(check)
+    }
+}
+
+impl From<Report> for Request {
+    fn from(report: Report) -> Self {
+        Self::Report(report)
+    }
+}
