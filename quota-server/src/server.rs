@@ -2,10 +2,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 
 use crate::config::{Config, StoreUrl};
 use crate::metrics::Metrics;
@@ -77,6 +78,10 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
 
         let router = http::router(Arc::clone(&quota), Arc::clone(&readiness));
+        // What an answer consists of must not wait for the acknowledgement of what went before (Nagle).
+        let http = http.tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
         let http = axum::serve(http, router).with_graceful_shutdown(stopped(stopping.clone()));
         serving.spawn(async move {
             if let Err(error) = http.await {
@@ -87,7 +92,7 @@ impl Server {
             .timeout(REQUEST_TIMEOUT)
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
             .add_service(grpc::service(quota))
-            .serve_with_incoming_shutdown(TcpListenerStream::new(grpc), stopped(stopping));
+            .serve_with_incoming_shutdown(TcpIncoming::from(grpc).with_nodelay(Some(true)), stopped(stopping));
         serving.spawn(async move {
             if let Err(error) = grpc.await {
                 tracing::error!(%error, "gRPC stopped");

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError};
+use redis::io::tcp::TcpSettings;
+use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, IntoConnectionInfo as _, RedisError};
 
 use crate::config;
 use crate::store::{Cause, StoreError};
@@ -22,7 +23,9 @@ impl Connections {
         let timeouts = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(None);
-        let manager = Manager::new_with_config(url.expose(), timeouts).map_err(|error| classify(&error))?;
+        let address = url.expose().into_connection_info().map_err(|error| classify(&error))?;
+        let address = address.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+        let manager = Manager::new_with_config(address, timeouts).map_err(|error| classify(&error))?;
         let pool = Pool::builder(manager)
             .max_size(settings.pool_size)
             .runtime(Runtime::Tokio1)
