@@ -4,6 +4,7 @@ mod amounts;
 mod backoff;
 mod check;
 mod extract;
+mod object;
 mod operator;
 mod problem;
 mod report;

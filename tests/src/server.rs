@@ -75,6 +75,7 @@ pub struct ServerProcess {
     /// The child.
     pub process: Process,
     clients: Clients,
+    grpc: SocketAddr,
 }
 
 impl ServerProcess {
@@ -100,8 +101,13 @@ impl ServerProcess {
             let value = words.filter_map(|word| word.strip_prefix(field)).next_back();
             value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {field} in {line:?}"))
         };
-        let clients = Clients::new(address("http="), address("grpc="));
-        Self { process, clients }
+        let grpc = address("grpc=");
+        Self { process, clients: Clients::new(address("http="), grpc), grpc }
+    }
+
+    /// Where gRPC is answered.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc
     }
 
     /// The lines of its log that contain `text`.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Http;
 use super::amounts::{self, CostBody};
 use super::extract::{AccountsBody, Json};
+use super::object::Object;
 use super::problem::Problem;
 use super::standing::standing_json;
 use crate::quota::{CheckRequest, Decision, Label, QuotaError, denial_in_words};
@@ -18,23 +19,24 @@ use crate::quota::{CheckRequest, Decision, Label, QuotaError, denial_in_words};
 pub(super) struct CheckBody {
     node: Option<String>,
     rpc: Option<String>,
-    accounts: AccountsBody,
+    #[serde(default)]
+    accounts: Object<AccountsBody>,
     class: Option<String>,
-    price: Option<CostBody>,
+    price: Option<Object<CostBody>>,
     /// Only limits of a node are compared with it, and the rule `fixed` has none.
     #[serde(default, rename = "used_here")]
-    _used_here: UsedHere,
+    _used_here: Object<UsedHere>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct UsedHere {
     #[serde(rename = "repo")]
-    _repo: CostBody,
+    _repo: Object<CostBody>,
     #[serde(rename = "user")]
-    _user: CostBody,
+    _user: Object<CostBody>,
     #[serde(rename = "ip")]
-    _ip: CostBody,
+    _ip: Object<CostBody>,
 }
 
 impl CheckBody {
@@ -42,9 +44,9 @@ impl CheckBody {
         Ok(CheckRequest {
             node: Label::new("node", self.node.as_deref())?,
             rpc: Label::new("rpc", self.rpc.as_deref())?,
-            accounts: self.accounts.read(prefix)?,
+            accounts: self.accounts.0.read(prefix)?,
             class: Label::new("class", self.class.as_deref())?,
-            price: self.price.map(Cost::from),
+            price: self.price.map(|Object(price)| price.into()),
         })
     }
 }

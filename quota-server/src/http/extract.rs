@@ -1,14 +1,16 @@
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::IntoResponse as _;
+use percent_encoding::percent_decode_str;
 use quota_core::{Accounts, Ipv6Prefix};
 use quota_proto::{Invalid, v1};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::object::Object;
 use super::problem::Problem;
 use crate::MAX_BODY_BYTES;
 
@@ -21,10 +23,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let body = Bytes::from_request(request, state).await.map_err(unread)?;
         let mut json = serde_json::Deserializer::from_slice(&body);
-        let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let path = error.path().to_string();
-            Problem::invalid(if path == "." { "body" } else { &path }, &error.inner().to_string())
-        })?;
+        let Object(value) =
+            serde_path_to_error::deserialize(&mut json).map_err(|error| wrong("body", &error))?;
         json.end().map_err(|error| Problem::invalid("body", &error.to_string()))?;
         Ok(Self(value))
     }
@@ -46,10 +46,28 @@ pub(super) struct Params<T>(pub(super) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let query = Query::from_request_parts(parts, state).await;
-        query.map(|Query(params)| Self(params)).map_err(|error| Problem::invalid("query", &error.body_text()))
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        if let Some(name) = not_utf8(query) {
+            return Err(Problem::invalid(name, "must be UTF-8"));
+        }
+        let params = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
+        serde_path_to_error::deserialize(params).map(Self).map_err(|error| wrong("query", &error))
     }
+}
+
+/// The parameter that is no text when it is decoded: replacing what is wrong with it would name another account.
+fn not_utf8(query: &str) -> Option<&str> {
+    let pair = query.split('&').find(|pair| percent_decode_str(pair).decode_utf8().is_err())?;
+    Some(pair.split_once('=').map_or(pair, |(name, _)| name))
+}
+
+/// What is wrong with the field that the error is about, or with the `whole`.
+fn wrong<E: std::fmt::Display>(whole: &str, error: &serde_path_to_error::Error<E>) -> Problem {
+    let path = error.path().to_string();
+    // The whole is `.`, and a key that could not be read `?`.
+    let field = path.trim_end_matches(['.', '?']);
+    Problem::invalid(if field.is_empty() { whole } else { field }, &error.inner().to_string())
 }
 
 /// The parts of the path.
@@ -66,7 +84,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment
 }
 
 /// Accounts as they travel: each optional.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AccountsBody {
     pub(super) repo: Option<String>,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use quota_core::{Cost, Ipv6Prefix};
+use quota_core::Ipv6Prefix;
 use quota_proto::Invalid;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Http;
 use super::amounts::{CostBody, seconds};
 use super::extract::{AccountsBody, Json};
+use super::object::Object;
 use super::problem::Problem;
 use crate::quota::{ChargeRequest, Label, QuotaError, ReportRequest};
 
@@ -22,26 +23,27 @@ pub(super) struct ReportBody {
     #[serde(default, deserialize_with = "seconds")]
     held_seconds: Duration,
     node: Option<String>,
-    charges: Vec<ChargeBody>,
+    charges: Vec<Object<ChargeBody>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChargeBody {
-    accounts: AccountsBody,
     #[serde(default)]
-    cost: CostBody,
+    accounts: Object<AccountsBody>,
+    #[serde(default)]
+    cost: Object<CostBody>,
     #[serde(default, deserialize_with = "seconds")]
     age_seconds: Duration,
     #[serde(default)]
     reservation: String,
-    release: Option<CostBody>,
+    release: Option<Object<CostBody>>,
 }
 
 impl ReportBody {
     fn read(self, prefix: Ipv6Prefix) -> Result<ReportRequest, Invalid> {
         ReportRequest::bound(self.charges.len())?;
-        let charges = self.charges.into_iter().enumerate().map(|(at, charge)| {
+        let charges = self.charges.into_iter().enumerate().map(|(at, Object(charge))| {
             charge.read(prefix).map_err(|invalid| invalid.within(&format!("charges[{at}]")))
         });
         Ok(ReportRequest {
@@ -56,10 +58,13 @@ impl ReportBody {
 impl ChargeBody {
     fn read(self, prefix: Ipv6Prefix) -> Result<ChargeRequest, Invalid> {
         Ok(ChargeRequest {
-            accounts: self.accounts.read(prefix)?,
-            cost: self.cost.into(),
+            accounts: self.accounts.0.read(prefix)?,
+            cost: self.cost.0.into(),
             age: self.age_seconds,
-            release: ChargeRequest::release(&self.reservation, self.release.map(Cost::from))?,
+            release: ChargeRequest::release(
+                &self.reservation,
+                self.release.map(|Object(release)| release.into()),
+            )?,
         })
     }
 }
