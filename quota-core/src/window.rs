@@ -131,6 +131,8 @@ impl Window {
         };
         let mut excess = false;
         for (resource, &amount) in amounts.amounts().iter() {
+            // What was reserved above the cap was never counted, so giving it back asks for no more than was there.
+            let amount = amount.min(BUCKET_CAP);
             let taken = amount.min(bucket.spent[resource]);
             excess |= taken < amount;
             bucket.spent[resource] -= taken;

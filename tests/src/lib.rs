@@ -3,10 +3,13 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a harness reports by panicking")]
 
 pub mod certificates;
+pub mod contract;
 pub mod http;
 pub mod ports;
 pub mod process;
 pub mod property;
 pub mod redis;
 pub mod server;
+pub mod stores;
+pub mod values;
 pub mod wait;

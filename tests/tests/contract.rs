@@ -1,0 +1,81 @@
+//! Both stores keep the contract.
+
+use quota_tests::contract::{Fixture, admission, clock, limits, marks, names, releases, settlement};
+
+mod memory {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn admission() {
+        admission::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn limits() {
+        limits::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn settlement() {
+        settlement::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn releases() {
+        releases::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn marks() {
+        marks::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn clock() {
+        clock::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn names() {
+        names::all(&Fixture::memory()).await;
+    }
+}
+
+mod redis {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn admission() {
+        admission::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn limits() {
+        limits::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn settlement() {
+        settlement::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn releases() {
+        releases::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn marks() {
+        marks::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn clock() {
+        clock::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn names() {
+        names::all(&Fixture::redis().await).await;
+    }
+}

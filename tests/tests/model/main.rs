@@ -1,0 +1,172 @@
+//! The scripts in a real Redis do what `quota-core` says, in whatever order things happen.
+//!
+//! A failure names a seed; `QUOTA_MODEL_SEED=<seed>` runs that one alone. What has failed once is kept in
+//! [`REGRESSIONS`].
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
+
+mod operation;
+mod reference;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use quota_core::{BUCKET_CAP, Snapshot, WindowLength};
+use quota_server::store::{RedisStore, Snapshots, Store};
+use quota_tests::redis::RedisServer;
+use quota_tests::stores::{Opening, StoreClock};
+use redis::Script;
+use redis::aio::MultiplexedConnection;
+
+use self::operation::{Operation, Operations};
+use self::reference::Reference;
+
+/// Seeds that failed once.
+const REGRESSIONS: [u64; 1] = [0];
+
+/// Expiry goes by real time, which is not the test's, and a short window's comes soon. Here, no value expires.
+const KEEP: &str =
+    "for _, key in ipairs(redis.call('KEYS', 'q1:*')) do redis.call('PEXPIRE', key, 3600000) end";
+
+/// How often each thing happened: a run in which one did not proves nothing of it.
+#[derive(Debug, Default)]
+struct Seen {
+    allowed: u32,
+    denied: u32,
+    told_whole: u32,
+    applied: u32,
+    duplicates: u32,
+    excess_releases: u32,
+    rebased: u32,
+    saturated: u32,
+}
+
+struct Run {
+    store: RedisStore,
+    model: Reference,
+    operations: Operations,
+    clock: StoreClock,
+    connection: MultiplexedConnection,
+    keep: Script,
+    seen: Seen,
+    /// Where it is, for the message of a failure.
+    place: String,
+}
+
+impl Run {
+    async fn new(server: &RedisServer, seed: u64, length: WindowLength) -> Self {
+        let mut connection = server.client().await;
+        redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+        Self {
+            store: Opening { length, test_clock: true, ..Opening::default() }.open(&server.url()),
+            model: Reference::new(length),
+            operations: Operations::new(seed, length),
+            clock: StoreClock::in_redis(server).await,
+            connection,
+            keep: Script::new(KEEP),
+            seen: Seen::default(),
+            place: String::new(),
+        }
+    }
+
+    async fn step(&mut self) {
+        let now = self.clock.now();
+        let operation = self.operations.next(now);
+        self.place = format!("{}\n{operation:?}", self.place);
+        match operation {
+            Operation::Pass(by) => self.clock.advance(by).await,
+            Operation::StepBack(by) => self.clock.step_back(by).await,
+            Operation::Admit(accounts, price) => {
+                let expected = self.model.admit(&accounts, price, now);
+                let got = self.store.admit(&accounts, price).await;
+                let got = got.unwrap_or_else(|error| panic!("{error}: {}", self.place));
+                self.same("allowed", &got.allowed, &expected.allowed);
+                self.same("tick", &got.tick, &expected.tick);
+                self.same_snapshots(&got.snapshots, &expected.snapshots);
+                if expected.allowed {
+                    self.operations.reserved(&accounts, expected.tick, price);
+                    self.seen.allowed += 1;
+                } else {
+                    self.seen.denied += 1;
+                }
+            }
+            Operation::Settle(report) => {
+                let expected = self.model.settle(&report, now);
+                let got = self.store.settle(&report).await;
+                let got = got.unwrap_or_else(|error| panic!("{error}: {}", self.place));
+                self.same("settlement", &got, &expected);
+                self.seen.applied += got.applied;
+                self.seen.duplicates += got.duplicates;
+                self.seen.excess_releases += got.excess_releases;
+                self.seen.rebased += got.rebased;
+            }
+            Operation::Usage(accounts) => {
+                let expected = self.model.usage(&accounts, now);
+                let got = self.store.usage(&accounts).await;
+                let got = got.unwrap_or_else(|error| panic!("{error}: {}", self.place));
+                self.same_snapshots(&got, &expected);
+            }
+        }
+        self.keep.prepare_invoke().invoke_async::<()>(&mut self.connection).await.unwrap();
+    }
+
+    fn same<T: PartialEq + Debug>(&self, what: &str, store: &T, model: &T) {
+        assert_eq!(store, model, "{what}, of the store and of the model: {}", self.place);
+    }
+
+    /// Below every limit, a store may tell the whole window, and need not.
+    fn same_snapshots(&mut self, store: &Snapshots, model: &Snapshots) {
+        self.same("now", &store.now, &model.now);
+        self.same("rebased", &store.rebased, &model.rebased);
+        self.same("accounts", &store.accounts.len(), &model.accounts.len());
+        for (store, model) in store.accounts.iter().zip(&model.accounts) {
+            match model {
+                Snapshot::Full(_) => self.same("snapshot", store, model),
+                Snapshot::Below(usage) => self.same("usage", store.usage(), usage),
+            }
+            self.seen.told_whole += u32::from(matches!(model, Snapshot::Full(_)));
+            let most = model.usage().iter().map(|(_, &amount)| amount).max();
+            self.seen.saturated += u32::from(most >= Some(BUCKET_CAP));
+        }
+        self.seen.rebased += model.rebased;
+    }
+}
+
+/// Runs the seed of the environment, else those that failed once and a new one.
+async fn agree(length: Duration, operations: u32) {
+    let length = WindowLength::new(length).unwrap();
+    let seeds = match std::env::var("QUOTA_MODEL_SEED") {
+        Ok(seed) => vec![seed.parse().expect("QUOTA_MODEL_SEED is a number")],
+        Err(_) => [&REGRESSIONS[..], &[fastrand::u64(..)]].concat(),
+    };
+    let server = RedisServer::start().await;
+    for seed in seeds {
+        let mut run = Run::new(&server, seed, length).await;
+        for number in 0..operations {
+            run.place = format!("QUOTA_MODEL_SEED={seed}, {length:?}, operation {number}");
+            run.step().await;
+        }
+        println!("seed {seed}, {length:?}: {:?}", run.seen);
+        let Seen { allowed, denied, told_whole, applied, duplicates, excess_releases, rebased, saturated } =
+            run.seen;
+        for seen in [allowed, denied, told_whole, applied, duplicates, excess_releases, rebased, saturated] {
+            assert!(seen > operations / 1000, "the operations of seed {seed} prove little");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_minute() {
+    agree(Duration::from_secs(60), 10_000).await;
+}
+
+/// Buckets of 100 ms, whose ticks need more than the four bytes that a mark has for them.
+#[tokio::test]
+async fn six_seconds() {
+    agree(Duration::from_secs(6), 3_000).await;
+}
+
+/// Buckets of a minute: a small step back is a fraction of one.
+#[tokio::test]
+async fn an_hour() {
+    agree(Duration::from_secs(3600), 3_000).await;
+}

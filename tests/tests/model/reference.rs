@@ -1,0 +1,104 @@
+//! The store that `quota-core` describes: ledgers in a map, nothing shared, nothing packed.
+
+use std::collections::HashMap;
+
+use quota_core::{
+    Account, Cost, Ledger, PerResource, Settled, Snapshot, Tick, Timestamp, WindowLength, admit,
+};
+use quota_server::store::{Admitted, Limited, Report, Settlement, Snapshots};
+
+pub(crate) struct Reference {
+    ledgers: HashMap<Account, Ledger>,
+    length: WindowLength,
+}
+
+/// The ledgers of a call, brought to now.
+struct Opened {
+    ledgers: Vec<Ledger>,
+    rebased: Vec<bool>,
+    tick: Tick,
+}
+
+impl Opened {
+    fn rebased(&self) -> u32 {
+        self.rebased.iter().map(|&rebased| u32::from(rebased)).sum()
+    }
+}
+
+impl Reference {
+    pub(crate) fn new(length: WindowLength) -> Self {
+        Self { ledgers: HashMap::new(), length }
+    }
+
+    pub(crate) fn admit(&mut self, accounts: &[Limited], price: Cost, now: Timestamp) -> Admitted {
+        let names: Vec<&Account> = accounts.iter().map(|limited| &limited.account).collect();
+        let mut opened = self.open(&names, now);
+        let told = opened.ledgers.iter().zip(accounts).map(|(ledger, limited)| told(ledger, limited));
+        let snapshots = Snapshots { now, accounts: told.collect(), rebased: opened.rebased() };
+        let bounds = accounts.iter().map(|limited| limited.bounds);
+        let mut compared: Vec<(&mut Ledger, PerResource<_>)> =
+            opened.ledgers.iter_mut().zip(bounds).collect();
+        let allowed = admit(&mut compared, price);
+        let tick = opened.tick;
+        let written = vec![allowed && !price.is_zero(); accounts.len()];
+        self.keep(&names, opened, &written);
+        Admitted { allowed, tick, snapshots }
+    }
+
+    pub(crate) fn settle(&mut self, report: &Report, now: Timestamp) -> Settlement {
+        let names: Vec<&Account> = report.entries.iter().map(|entry| &entry.account).collect();
+        let mut opened = self.open(&names, now);
+        let mut settlement = Settlement { rebased: opened.rebased(), ..Settlement::default() };
+        let mut written = Vec::new();
+        for (ledger, entry) in opened.ledgers.iter_mut().zip(&report.entries) {
+            let settled = ledger.settle(report.mark, &entry.charges, &entry.releases, now, self.length);
+            match settled {
+                Settled::Applied { excess_releases } => {
+                    settlement.applied += 1;
+                    settlement.excess_releases += excess_releases;
+                }
+                Settled::Duplicate => settlement.duplicates += 1,
+                Settled::TooManySources => panic!("so many sources are not in the operations"),
+            }
+            written.push(settled != Settled::Duplicate);
+        }
+        self.keep(&names, opened, &written);
+        settlement
+    }
+
+    pub(crate) fn usage(&mut self, accounts: &[Account], now: Timestamp) -> Snapshots {
+        let names: Vec<&Account> = accounts.iter().collect();
+        let opened = self.open(&names, now);
+        let rebased = opened.rebased();
+        let accounts = opened.ledgers.iter().map(|ledger| Snapshot::Full(ledger.window().clone())).collect();
+        self.keep(&names, opened, &vec![false; names.len()]);
+        Snapshots { now, accounts, rebased }
+    }
+
+    fn open(&self, accounts: &[&Account], now: Timestamp) -> Opened {
+        let mut ledgers: Vec<Ledger> =
+            accounts.iter().map(|account| self.ledgers.get(account).cloned().unwrap_or_default()).collect();
+        let tick = Ledger::now(now, self.length, &ledgers);
+        let rebased = ledgers.iter_mut().map(|ledger| ledger.advance(tick)).collect();
+        Opened { ledgers, rebased, tick }
+    }
+
+    /// What was only looked at stays as it was, unless the clock had stepped back.
+    fn keep(&mut self, accounts: &[&Account], opened: Opened, written: &[bool]) {
+        let changed = opened.rebased.iter().zip(written).map(|(&rebased, &written)| rebased || written);
+        for ((account, ledger), _) in
+            accounts.iter().zip(opened.ledgers).zip(changed).filter(|(_, changed)| *changed)
+        {
+            self.ledgers.insert((*account).clone(), ledger);
+        }
+    }
+}
+
+fn told(ledger: &Ledger, limited: &Limited) -> Snapshot {
+    let window = ledger.window();
+    if limited.bounds.iter().any(|(resource, bound)| bound.breached_by(window.usage()[resource])) {
+        Snapshot::Full(window.clone())
+    } else {
+        Snapshot::Below(*window.usage())
+    }
+}
