@@ -49,7 +49,7 @@ async fn assert_exactly_100_allowed(servers: &[&Clients]) {
     let checks = (0..300).map(|number| {
         let server = servers[number % servers.len()];
         async move {
-            if number / servers.len() % 2 == 0 {
+            if (number / servers.len()).is_multiple_of(2) {
                 allowed_by_http(server).await
             } else {
                 allowed_by_grpc(server).await
