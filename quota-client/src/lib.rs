@@ -1,10 +1,83 @@
 //! For fileservers: asks the quota service before an RPC is executed, meters it, and reports what it cost.
+//!
+//! ```no_run
+//! use std::net::IpAddr;
+//! use std::time::Duration;
+//!
+//! use quota_client::{Client, Decision, Request};
+//!
+//! # async fn run(token: String, ip: IpAddr, pid: u32) -> Result<(), Box<dyn std::error::Error>> {
+//! let quota = Client::builder()
+//!     .endpoints(["http://quota-1:8081", "http://quota-2:8081"])
+//!     .node("gitaly-01")
+//!     .token(token)
+//!     .deadline(Duration::from_millis(50))
+//!     .build()?;
+//!
+//! let request = Request::rpc("/gitaly.SSHService/SSHUploadPack")
+//!     .repo("project-42")
+//!     .user("user-7")
+//!     .ip(ip)
+//!     .class("interactive");
+//! match quota.admit(&request).await {
+//!     Decision::Allow(admission) => {
+//!         let meter = admission.meter();
+//!         let child = meter.child(pid);
+//!         meter.sent(1024);
+//!         // The user and system time of the child's own wait status.
+//!         child.ended(Duration::from_millis(30));
+//!         // Settled when the admission and its meters are dropped.
+//!     }
+//!     Decision::Deny(denial) => {
+//!         let _status: tonic::Status = denial.into(); // or http::Response<String>
+//!     }
+//! }
+//! quota.shutdown(Duration::from_secs(5)).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Or for all the RPCs of a tonic or axum server at once:
+//!
+//! ```no_run
+//! use http::request::Parts;
+//! use quota_client::{Classification, Client, QuotaLayer, Request};
+//!
+//! # fn server(quota: Client) {
+//! fn classify(request: &Parts) -> Classification {
+//!     match request.uri.path() {
+//!         "/grpc.health.v1.Health/Check" => Classification::Skip,
+//!         // What belongs to an admitted RPC is metered, and never refused half-way.
+//!         rpc @ "/gitaly.HookService/PackObjectsHookWithSidechannel" => {
+//!             Classification::MeterOnly(Request::rpc(rpc).repo("project-42"))
+//!         }
+//!         rpc => Classification::Check(Request::rpc(rpc).repo("project-42")),
+//!     }
+//! }
+//! let server = tonic::transport::Server::builder().layer(QuotaLayer::new(quota, classify));
+//! # let _ = server;
+//! # }
+//! ```
+//!
+//! # What it promises
+//!
+//! - [`Client::admit`] answers within the deadline. Where no endpoint answers, or the service has lost its store, the
+//!   request is allowed: [`Admission::checked`] says so, [`Stats::allowed_unchecked`] counts it, and one line in the
+//!   log tells where the outage began and one where it ended. A quota service that is away takes nothing down.
+//! - A question is never sent twice, since each may have reserved something. Another endpoint is asked only where
+//!   there was no connection to send it over.
+//! - What is consumed is charged once an interval while the work goes on, and the rest when it has ended, however it
+//!   ended. It counts once: a report is sent again unchanged until it is acknowledged or a minute old.
+//! - Memory is bounded: at most 10,240 charges wait, none older than a minute, and what is given up is counted.
+//!
+//! It meters CPU and network. What memory costs is not metered yet.
 
 mod backoff;
 mod builder;
 mod client;
 mod decision;
 mod denial;
+mod layer;
 mod meter;
 mod outage;
 mod pending;
@@ -23,6 +96,7 @@ pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use decision::{Admission, Decision};
 pub use denial::{Denial, ERROR_DOMAIN, ERROR_REASON};
+pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};
 pub use meter::{ChildMeter, Meter};
 pub use quota_core::{Cost, Kind, Resource};
 pub use request::Request;

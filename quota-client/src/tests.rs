@@ -4,6 +4,7 @@ mod admit;
 mod build;
 mod children;
 mod fake;
+mod layer;
 mod report;
 
 use std::time::Duration;

@@ -1,0 +1,107 @@
+//! A git fileserver with quotas: bare repositories below a folder, over git's smart HTTP protocol.
+//!
+//! ```text
+//! cargo run --example git_fileserver -- --root /srv/git --node gitaly-01 --quota-server http://127.0.0.1:8081
+//! git clone http://alice:any@127.0.0.1:8000/group/project.git
+//! ```
+//!
+//! It shows how a fileserver adopts `quota-client`, and is no server for the public: whoever asks is who he says he
+//! is. The name of HTTP Basic is taken for the user, and its password is not looked at.
+//!
+//! A fetch or push is admitted when it asks for the references, before any work. What follows belongs to it, and is
+//! metered and not refused: a push that was admitted just below the limit finishes, its hooks included.
+
+mod caller;
+mod child;
+mod conversations;
+mod git;
+mod refusal;
+mod repositories;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use quota_client::Client;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long requests that run may go on after the server is told to stop.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// How long the last report may take.
+const LAST_REPORT: Duration = Duration::from_secs(5);
+
+/// Serves bare git repositories, with quotas.
+#[derive(Parser)]
+struct Flags {
+    /// Where to listen; port 0 takes any that is free.
+    #[arg(long, default_value = "127.0.0.1:8000")]
+    listen: SocketAddr,
+    /// The folder below which the repositories are.
+    #[arg(long)]
+    root: PathBuf,
+    /// The name of this fileserver.
+    #[arg(long)]
+    node: String,
+    /// The gRPC address of a quota server; may be given several times.
+    #[arg(long, required = true)]
+    quota_server: Vec<String>,
+    /// What the quota server knows this fileserver by.
+    #[arg(long, env = "QUOTA_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let flags = Flags::parse();
+    let mut quota = Client::builder().endpoints(flags.quota_server).node(flags.node);
+    if let Some(token) = flags.token {
+        quota = quota.token(token);
+    }
+    let quota = quota.build()?;
+    let server = server::Server::new(quota.clone(), &flags.root)?;
+    let children = server.children();
+    let listener = TcpListener::bind(flags.listen).await?;
+    let app = server.router().into_make_service_with_connect_info::<SocketAddr>();
+    // Caught before anybody is told that it listens.
+    let stop = stop_signal()?;
+    writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?)?;
+    let (told, is_told) = tokio::sync::oneshot::channel();
+    let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
+        stop.await;
+        // Nobody listens where serving has ended before.
+        let _ = told.send(());
+    });
+    tokio::select! {
+        served = async { serving.await } => served?,
+        () = async { if is_told.await.is_ok() { tokio::time::sleep(GRACE).await } } => {
+            tracing::warn!("requests still run after {GRACE:?}: they are ended");
+        }
+    }
+    if tokio::time::timeout(GRACE, children.all_reaped()).await.is_err() {
+        tracing::warn!("children still run: what they use from now on is not reported");
+    }
+    if !quota.shutdown(LAST_REPORT).await {
+        tracing::warn!("the last report was not acknowledged");
+    }
+    Ok(())
+}
+
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
