@@ -13,7 +13,9 @@ const WARNING: &str = "the store is lost: the fail policy answers";
 
 async fn start(redis: &RedisServer, settings: &[(&str, &str)]) -> ServerProcess {
     let url = redis.url();
-    let settings: Vec<_> = settings.iter().copied().chain([("QUOTA__STORE__URL", url.as_str())]).collect();
+    // A long window, so that nothing leaves it while a test runs.
+    let always = [("QUOTA__STORE__URL", url.as_str()), ("QUOTA__WINDOW__LENGTH", "10m")];
+    let settings: Vec<_> = settings.iter().copied().chain(always).collect();
     ServerProcess::start(&settings).await
 }
 

@@ -56,7 +56,7 @@ async fn ages_in_the_future_and_no_ages_are_refused() {
 #[tokio::test]
 async fn a_huge_age_is_only_old() {
     for mut victim in Victim::each().await {
-        for age in ["60", "86401", "1e18", "1e300", "18446744073709551616"] {
+        for age in ["600", "86401", "1e18", "1e300", "18446744073709551616"] {
             let charge = format!(r#"{{"accounts":{ACCOUNTS},"cost":{{"cpu":1}},"age_seconds":{age}}}"#);
             let report = format!(r#"{{"held_seconds":{age},"charges":[{charge}]}}"#);
             let answer = victim.server.http.post_bytes("/v1/report", report).await;

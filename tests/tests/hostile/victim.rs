@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// The accounts that the hostile requests name.
 pub(crate) const ACCOUNTS: &str = r#"{"repo":"r","user":"u","ip":"192.0.2.1"}"#;
 
+/// Long, so that nothing leaves it while a test runs: buckets of ten seconds.
+const WINDOW: &str = "10m";
+
 pub(crate) struct Victim {
     pub(crate) server: ServerProcess,
     before: Vec<Value>,
@@ -26,7 +29,8 @@ impl Victim {
     }
 
     async fn on(store: &str, redis: Option<RedisServer>) -> Self {
-        let server = ServerProcess::start(&[("QUOTA__STORE__URL", store)]).await;
+        let server =
+            ServerProcess::start(&[("QUOTA__STORE__URL", store), ("QUOTA__WINDOW__LENGTH", WINDOW)]).await;
         let cost = json!({ "cpu": 5.0, "memory": 1 << 20, "network": 1000 });
         let accounts: Value = serde_json::from_str(ACCOUNTS).unwrap();
         let report = json!({ "charges": [{ "accounts": accounts, "cost": cost }] });
