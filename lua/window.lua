@@ -62,6 +62,9 @@ local function open(key)
       }
     end
   end
+  if type(head) == 'table' and not string.find(head.err, 'WRONGTYPE', 1, true) then
+    call('GETRANGE', key, 0, HEADER - 1) -- fails again, for all: a missing right, say, is no fault of the value
+  end
   if call('PTTL', key) == -1 then call('PEXPIRE', key, ttl) end
   return nil
 end
