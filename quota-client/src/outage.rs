@@ -19,7 +19,7 @@ struct Since {
 }
 
 /// An outage that is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Over {
     pub(crate) lasted: Duration,
     pub(crate) failures: u64,

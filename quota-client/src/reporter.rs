@@ -49,6 +49,7 @@ struct Reporter<'a> {
     source: String,
     sequence: u64,
     outage: Outage,
+    losses: Outage,
 }
 
 /// What became of a report.
@@ -60,7 +61,13 @@ enum End {
 
 impl<'a> Reporter<'a> {
     fn new(shared: &'a Shared) -> Self {
-        Self { shared, source: source(&shared.settings.node), sequence: 0, outage: Outage::default() }
+        Self {
+            shared,
+            source: source(&shared.settings.node),
+            sequence: 0,
+            outage: Outage::default(),
+            losses: Outage::default(),
+        }
     }
 
     async fn deliver(mut self) {
@@ -117,7 +124,7 @@ impl<'a> Reporter<'a> {
                 }
                 Err(error) => {
                     if self.outage.failed(Instant::now()) {
-                        tracing::warn!(%error, "the quota service takes no report: it is sent again");
+                        tracing::info!(%error, "the quota service takes no report: it is sent again");
                     }
                     failures += 1;
                     let wait = backoff::wait(failures, fastrand::f64());
@@ -134,18 +141,24 @@ impl<'a> Reporter<'a> {
                     stats.reports_sent += 1;
                     stats.charges_too_old += u64::from(response.dropped_old);
                 });
-                if let Some(over) = self.outage.worked(Instant::now()) {
+                let now = Instant::now();
+                if let Some(over) = self.outage.worked(now).max(self.losses.worked(now)) {
                     tracing::info!(lasted = ?over.lasted, "the quota service takes reports again");
                 }
             }
-            End::Refused(error) => {
-                self.shared.count(|stats| stats.charges_lost += charges);
-                tracing::warn!(%error, charges, "the quota service refuses a report: it is lost");
-            }
-            End::TooOld => {
-                self.shared.count(|stats| stats.charges_lost += charges);
-                tracing::warn!(charges, "a report could not be sent for a whole window: it is lost");
-            }
+            End::Refused(error) => self.lost(charges, &error.to_string()),
+            End::TooOld => self.lost(charges, "a whole window has passed"),
+        }
+    }
+
+    fn lost(&self, charges: u64, reason: &str) {
+        self.shared.count(|stats| stats.charges_lost += charges);
+        if self.losses.failed(Instant::now()) {
+            tracing::warn!(
+                reason,
+                charges,
+                "a report to the quota service is lost; further ones are only counted"
+            );
         }
     }
 }

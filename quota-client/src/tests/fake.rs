@@ -22,7 +22,7 @@ pub(crate) struct Fake {
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     heard: watch::Sender<Heard>,
     /// To checks, in turn; the last one for ever.
     checks: Mutex<VecDeque<Check>>,
@@ -96,6 +96,11 @@ impl Fake {
 
     pub(crate) fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The service itself, to be served otherwise.
+    pub(crate) fn service(&self) -> QuotaServiceServer<State> {
+        QuotaServiceServer::from_arc(Arc::clone(&self.state))
     }
 
     pub(crate) async fn stop(&mut self) {

@@ -9,6 +9,10 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use quota_core::Cost;
+use quota_proto::v1::{self, quota_service_client::QuotaServiceClient};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic_types::StatusExt as _;
 use tower::{Layer as _, Service, ServiceExt as _, service_fn};
 
 use super::fake::{Check, Heard};
@@ -194,4 +198,39 @@ async fn the_service_that_is_called_is_the_one_that_was_ready() {
         service.ready().await.unwrap().call(request("/check", "text/plain")).await.unwrap();
     }
     assert_eq!(called.load(SeqCst), 3);
+}
+
+/// Of the service that is fenced in, any RPC will do.
+#[tokio::test]
+async fn a_tonic_server_is_fenced_in_as_it_is() {
+    let (fake, fenced) = (Fake::start().await, Fake::start().await);
+    fake.answers([Check::allow(), Check::answer(deny(Duration::from_secs(12), false))]);
+    let client = builder([&fake]).build().unwrap();
+    let layer = QuotaLayer::new(client, |_: &Parts| Classification::Check(fetch()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = tonic::transport::Server::builder().layer(layer).add_service(fenced.service());
+    let serving = tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
+
+    let channel = tonic::transport::Endpoint::from_shared(address).unwrap().connect().await.unwrap();
+    let mut caller = QuotaServiceClient::new(channel);
+    let report = || v1::ReportRequest::default();
+    assert!(caller.report(report()).await.is_ok());
+    let refused = caller.report(report()).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    let retry = refused.get_error_details().retry_info().unwrap().retry_delay;
+    assert_eq!(retry, Some(Duration::from_secs(12)));
+    assert_eq!(fenced.heard().reports.len(), 1);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn an_axum_router_is_fenced_in_as_it_is() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let layer = QuotaLayer::new(client.clone(), |_: &Parts| Classification::Check(fetch()));
+    let router = axum::Router::new().route("/", axum::routing::get(|| async { "seventy" })).layer(layer);
+    let response = router.oneshot(http::Request::<axum::body::Body>::default()).await.unwrap();
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "seventy");
+    fake.hears(|heard| bytes(heard) == 7).await;
 }

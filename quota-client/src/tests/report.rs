@@ -74,7 +74,7 @@ async fn releases_sum_to_what_was_reserved() {
 async fn a_report_whose_acknowledgement_is_lost_is_sent_again_as_it_was() {
     let fake = Fake::start().await;
     let mut builder = builder([&fake]);
-    builder.settings.report_deadline = Duration::from_millis(200);
+    builder.settings.report_deadline = Duration::from_millis(500);
     let client = builder.build().unwrap();
     fake.answers_reports([Report::Hang, Report::Fail(Code::Unavailable)]);
     client.meter(&fetch()).sent(10);
