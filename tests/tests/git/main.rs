@@ -1,0 +1,64 @@
+//! Real git against the example fileserver, which asks a real quota-server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod world;
+
+use quota_tests::redis::RedisServer;
+use quota_tests::server::MEMORY;
+use serde_json::json;
+
+use world::World;
+
+/// More clones than any machine needs to spend the quota: each costs some milliseconds of CPU at the very least.
+const MANY: usize = 500;
+
+#[tokio::test]
+async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not_on_memory() {
+    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(MEMORY).await;
+}
+
+#[tokio::test]
+async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not_on_redis() {
+    let redis = RedisServer::start().await;
+    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(&redis.url()).await;
+}
+
+async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not(store: &str) {
+    let world = World::start(store, "1500ms").await;
+    assert!(world.clone_as("light").await.succeeded);
+    let mut cloned = 0;
+    let refused = loop {
+        let clone = world.clone_as("noisy").await;
+        if !clone.succeeded {
+            break clone;
+        }
+        cloned += 1;
+        assert!(cloned < MANY, "noisy is never refused: {}", world.used("noisy").await);
+    };
+    assert!(
+        refused.terminal.contains("remote: user noisy is over its CPU quota on gitaly-01; try again in "),
+        "{}",
+        refused.terminal
+    );
+    assert!(world.used("noisy").await >= 1.5);
+    let light = world.clone_as("light").await;
+    assert!(light.succeeded, "{}", light.terminal);
+    println!("noisy: {cloned} clones, then refused; light: 2 clones, none refused");
+}
+
+#[tokio::test]
+async fn a_push_admitted_just_below_the_limit_finishes_and_the_next_is_refused() {
+    let world = World::start(MEMORY, "1500ms").await;
+    let work = world.work("pusher").await;
+    let almost = json!({ "charges": [{ "accounts": { "user": "pusher" }, "cost": { "cpu": 1.499 } }] });
+    assert_eq!(world.server.http.post("/v1/report", &almost).await.status, 200);
+
+    let push = world.commit_and_push(&work, "pusher").await;
+    assert!(push.succeeded, "{}", push.terminal);
+    assert!(world.hook_ran(), "the hook belongs to the push");
+    world.until_used("pusher", 1.5).await;
+
+    let push = world.commit_and_push(&work, "pusher").await;
+    assert!(!push.succeeded);
+    assert!(push.terminal.contains("remote: user pusher is over its CPU quota"), "{}", push.terminal);
+}

@@ -1,0 +1,135 @@
+//! A quota-server, a fileserver with one repository, and git with nobody's settings.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use quota_tests::process::{Process, Program};
+use quota_tests::server::ServerProcess;
+use quota_tests::wait::{PATIENCE, until};
+use tempfile::TempDir;
+
+/// Incompressible files in the repository, and their size: a clone has something to do.
+const FILES: usize = 60;
+const FILE_BYTES: usize = 20_000;
+
+pub(crate) struct World {
+    pub(crate) server: ServerProcess,
+    _fileserver: Process,
+    address: String,
+    folder: TempDir,
+}
+
+/// What git did, and what it wrote on the terminal.
+pub(crate) struct Git {
+    pub(crate) succeeded: bool,
+    pub(crate) terminal: String,
+}
+
+impl World {
+    /// Everything, with this much CPU for each user, and no other limit.
+    pub(crate) async fn start(store: &str, user_cpu: &str) -> Self {
+        let mut settings = vec![
+            ("QUOTA__STORE__URL", store),
+            ("QUOTA__LIMITS__USER__CPU__MIN", "0s"),
+            ("QUOTA__LIMITS__USER__CPU__INITIAL", user_cpu),
+            ("QUOTA__LIMITS__USER__CPU__MAX", user_cpu),
+        ];
+        settings.extend([("QUOTA__LIMITS__REPO__CPU__MODE", "off"), ("QUOTA__LIMITS__IP__CPU__MODE", "off")]);
+        let server = ServerProcess::start(&settings).await;
+        let folder = tempfile::tempdir().unwrap();
+        repository(folder.path()).await;
+
+        let mut fileserver = Program::of_workspace("examples/git_fileserver")
+            .args(["--listen", "127.0.0.1:0", "--node", "gitaly-01", "--root"])
+            .arg(folder.path().join("root"))
+            .args(["--quota-server", &format!("http://{}", server.grpc_address())])
+            .start();
+        let line = fileserver.wait_for_line("listening on http://").await;
+        let address = line.rsplit("http://").next().unwrap().trim().to_owned();
+        Self { server, _fileserver: fileserver, address, folder }
+    }
+
+    /// Clones the repository, into a folder that is gone afterwards.
+    pub(crate) async fn clone_as(&self, user: &str) -> Git {
+        let target = tempfile::tempdir_in(self.folder.path()).unwrap();
+        git(target.path(), &["clone", &self.url(user), "clone"]).await
+    }
+
+    /// A working copy of the repository that pushes as `user`; made without asking the fileserver.
+    pub(crate) async fn work(&self, user: &str) -> PathBuf {
+        let root = self.folder.path().join("root/project.git");
+        let work = self.folder.path().join("work");
+        succeed(self.folder.path(), &["clone", root.to_str().unwrap(), "work"]).await;
+        succeed(&work, &["remote", "set-url", "origin", &self.url(user)]).await;
+        work
+    }
+
+    pub(crate) async fn commit_and_push(&self, work: &Path, user: &str) -> Git {
+        succeed(work, &["commit", "--allow-empty", "-m", user]).await;
+        git(work, &["push", "origin", "HEAD"]).await
+    }
+
+    pub(crate) fn hook_ran(&self) -> bool {
+        self.folder.path().join("hook-ran").exists()
+    }
+
+    /// The CPU-seconds of a user, as the server knows them.
+    pub(crate) async fn used(&self, user: &str) -> f64 {
+        let standing = self.server.http.account("user", user).await.json();
+        standing["resources"]["cpu"]["used"].as_f64().unwrap()
+    }
+
+    /// Waits until reports have brought a user's CPU-seconds to `least`.
+    pub(crate) async fn until_used(&self, user: &str, least: f64) {
+        let what = format!("{user} has used {least} CPU-seconds");
+        until(PATIENCE, &what, async || (self.used(user).await >= least).then_some(())).await;
+    }
+
+    fn url(&self, user: &str) -> String {
+        format!("http://{user}:any@{}/project.git", self.address)
+    }
+}
+
+/// A bare repository whose hook leaves a trace.
+async fn repository(folder: &Path) {
+    let source = folder.join("source");
+    fs::create_dir(&source).unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    for file in 0..FILES {
+        let bytes: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(FILE_BYTES).collect();
+        fs::write(source.join(file.to_string()), bytes).unwrap();
+    }
+    succeed(&source, &["init", "--initial-branch", "main"]).await;
+    succeed(&source, &["add", "."]).await;
+    succeed(&source, &["commit", "-m", "files"]).await;
+    succeed(folder, &["clone", "--bare", "source", "root/project.git"]).await;
+
+    let hook = folder.join("root/project.git/hooks/post-receive");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, format!("#!/bin/sh\ncat >/dev/null\ntouch '{}'\n", folder.join("hook-ran").display()))
+        .unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+async fn succeed(folder: &Path, args: &[&str]) {
+    let git = git(folder, args).await;
+    assert!(git.succeeded, "git {args:?}: {}", git.terminal);
+}
+
+async fn git(folder: &Path, args: &[&str]) -> Git {
+    let mut git = Program::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(args)
+        .env("HOME", folder)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_TERMINAL_PROMPT", "0");
+    for role in ["AUTHOR", "COMMITTER"] {
+        git =
+            git.env(format!("GIT_{role}_NAME"), "test").env(format!("GIT_{role}_EMAIL"), "test@example.org");
+    }
+    let mut git = git.start();
+    let status = git.wait_for_exit().await;
+    Git { succeeded: status.success(), terminal: format!("{}{}", git.stdout(), git.stderr()) }
+}
