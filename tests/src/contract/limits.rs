@@ -31,9 +31,9 @@ fn judge(account: &Account, bounds: PerResource<Bound>, admitted: &Admitted) -> 
 }
 
 /// The limit `at` for one resource, none for the others.
-fn only(resource: Resource, at: u64) -> PerResource<Bound> {
+fn only(resource: Resource, at: u64, mode: Mode) -> PerResource<Bound> {
     PerResource::from_fn(|other| {
-        bound(if other == resource { Limit::At(at) } else { Limit::Unlimited }, Mode::Enforce)
+        bound(if other == resource { Limit::At(at) } else { Limit::Unlimited }, mode)
     })
 }
 
@@ -43,15 +43,17 @@ async fn a_limit_is_reached_at_its_value(fixture: &Fixture) {
     let charges = vec![Charge { age: Duration::ZERO, cost: used }];
     fixture.settle(None, vec![Entry { account: account.clone(), charges, releases: Vec::new() }]).await;
     for (resource, &amount) in used.amounts().iter() {
-        for (limit, allowed) in [(amount - 1, false), (amount, false), (amount + 1, true)] {
-            let admitted = fixture.admit(&[(&account, only(resource, limit))], Cost::ZERO).await;
-            assert_eq!(admitted.allowed, allowed, "{resource}: used {amount}, limit {limit}");
-            assert_eq!(admitted.snapshots.accounts[0].usage(), used.amounts());
-            assert_eq!(
-                judge(&account, only(resource, limit), &admitted).denied_by.is_none(),
-                allowed,
-                "the store and the decision agree"
-            );
+        for (limit, below) in [(amount - 1, false), (amount, false), (amount + 1, true)] {
+            for mode in Mode::ALL {
+                let bounds = only(resource, limit, mode);
+                let admitted = fixture.admit(&[(&account, bounds)], Cost::ZERO).await;
+                let refused = mode == Mode::Enforce && !below;
+                assert_eq!(admitted.allowed, !refused, "{resource}: used {amount}, limit {limit}, {mode:?}");
+                assert_eq!(admitted.snapshots.accounts[0].usage(), used.amounts());
+                let verdict = judge(&account, bounds, &admitted);
+                assert_eq!(verdict.denied_by.is_some(), refused, "the store and the decision agree");
+                assert_eq!(verdict.shadowed.is_some(), mode == Mode::Shadow && !below);
+            }
         }
     }
 }
