@@ -12,5 +12,12 @@ pub mod v1 {
     tonic::include_proto!("quota.v1");
 }
 
+/// The domain of `google.rpc.ErrorInfo` in the service's errors, and in refusals made of its answers.
+pub const ERROR_DOMAIN: &str = "quota.v1";
+
+/// The reason in `google.rpc.ErrorInfo` where a report was stored but for an account that cannot take it at the moment.
+/// What is sent again counts on that account alone, and is better not waited for by other reports.
+pub const ACCOUNT_NOT_STORED: &str = "ACCOUNT_NOT_STORED";
+
 /// The types of problem documents (RFC 9457) start with this. It names them, and leads nowhere: `.invalid` is nobody's.
 pub const PROBLEM_TYPES: &str = "https://quota.invalid/problems/";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quota_core::{Kind, Resource};
 use quota_proto::{Invalid, v1};
 
-pub use grpc::{ERROR_DOMAIN, ERROR_REASON};
+pub use grpc::ERROR_REASON;
 
 /// A refusal: who is over which limit, and when to come back.
 ///

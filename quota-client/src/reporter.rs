@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_proto::v1;
+use quota_proto::{ACCOUNT_NOT_STORED, v1};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
+use tonic::Status;
+use tonic_types::StatusExt as _;
 
 use crate::outage::Outage;
 use crate::pending::MAX_AGE;
@@ -119,7 +121,7 @@ impl<'a> Reporter<'a> {
             sent |= is_sent;
             match answer {
                 Ok(response) => return End::Acknowledged(response),
-                Err(NoAnswer::Status(status)) if !is_transient(&status) => {
+                Err(NoAnswer::Status(status)) if !is_transient(&status) || is_stored_elsewhere(&status) => {
                     return End::Refused(NoAnswer::Status(status));
                 }
                 Err(error) => {
@@ -161,6 +163,12 @@ impl<'a> Reporter<'a> {
             );
         }
     }
+}
+
+/// Whether all accounts have the report, but for some that cannot take it at the moment: the reports after it must not
+/// wait for those.
+fn is_stored_elsewhere(status: &Status) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.reason == ACCOUNT_NOT_STORED)
 }
 
 /// A name that is new at each start of the process.

@@ -97,7 +97,9 @@ pub struct Auth {
 /// How the server stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shutdown {
-    /// How long requests in flight may take to end.
+    /// How long new requests are still taken, while the server says that it is not ready.
+    pub drain: Duration,
+    /// How long requests in flight may take to end after that.
     pub grace: Duration,
 }
 
@@ -133,13 +135,14 @@ impl Config {
             prices: Prices::read(settings)?,
             ip: Ip { ipv6_prefix: settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)? },
             auth,
-            shutdown: Shutdown {
-                grace: settings.text(&["shutdown", "grace"], |text| {
-                    units::duration_within(text, Duration::ZERO, Duration::from_secs(600))
-                })?,
-            },
+            shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
         })
     }
+}
+
+fn shutdown(settings: &Settings, name: &str) -> Result<Duration, ConfigError> {
+    let at_most = Duration::from_secs(600);
+    settings.text(&["shutdown", name], |text| units::duration_within(text, Duration::ZERO, at_most))
 }
 
 fn store(settings: &Settings) -> Result<Store, ConfigError> {

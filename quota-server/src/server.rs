@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::transport::server::TcpIncoming;
 
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
 use crate::quota::{Denials, Jitter, Quota};
 use crate::readiness::{Readiness, StoreKind};
@@ -45,7 +45,7 @@ pub struct Server {
     serving: JoinSet<()>,
     /// What is done at intervals; ends with the server.
     _upkeep: JoinSet<()>,
-    grace: Duration,
+    shutdown: Shutdown,
 }
 
 impl Server {
@@ -92,7 +92,10 @@ impl Server {
             .timeout(REQUEST_TIMEOUT)
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
             .add_service(grpc::service(quota))
-            .serve_with_incoming_shutdown(TcpIncoming::from(grpc).with_nodelay(Some(true)), stopped(stopping));
+            .serve_with_incoming_shutdown(
+                TcpIncoming::from(grpc).with_nodelay(Some(true)),
+                stopped(stopping),
+            );
         serving.spawn(async move {
             if let Err(error) = grpc.await {
                 tracing::error!(%error, "gRPC stopped");
@@ -106,7 +109,7 @@ impl Server {
             stop,
             serving,
             _upkeep: upkeep,
-            grace: config.shutdown.grace,
+            shutdown: config.shutdown,
         })
     }
 
@@ -120,13 +123,15 @@ impl Server {
         self.grpc
     }
 
-    /// Takes no more requests, lets those in flight end, and cuts off what takes longer than `shutdown.grace`.
+    /// Says that it is not ready and goes on for `shutdown.drain`; then takes no more requests, lets those in flight
+    /// end, and cuts off what takes longer than `shutdown.grace`.
     pub async fn stop(mut self) {
         self.readiness.drain();
+        tokio::time::sleep(self.shutdown.drain).await;
         self.stop.send_replace(true);
         let drained = async { while self.serving.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.grace, drained).await.is_err() {
-            tracing::warn!(grace = ?self.grace, "requests in flight were cut off");
+        if tokio::time::timeout(self.shutdown.grace, drained).await.is_err() {
+            tracing::warn!(grace = ?self.shutdown.grace, "requests in flight were cut off");
         }
         self.serving.shutdown().await;
     }
@@ -139,7 +144,8 @@ async fn open_store(
 ) -> Result<(Arc<dyn Store>, StoreKind), StartError> {
     match &config.store.url {
         StoreUrl::Memory => {
-            let store = Arc::new(MemoryStore::new(config.window, config.store.max_accounts, Clock::System));
+            let store =
+                Arc::new(MemoryStore::new(config.window, config.store.max_accounts, Clock::machine()));
             let sweeping = Arc::clone(&store);
             upkeep.spawn(every(config.window.length(), move || sweeping.drop_idle()));
             Ok((Arc::new(Measured::new(store, Arc::clone(metrics))), StoreKind::Memory))

@@ -1,10 +1,8 @@
+use quota_proto::ERROR_DOMAIN;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, QuotaViolation, StatusExt as _};
 
 use super::Denial;
-
-/// The domain of the `google.rpc.ErrorInfo` of a refusal.
-pub const ERROR_DOMAIN: &str = "quota.v1";
 
 /// The reason in the `google.rpc.ErrorInfo` of a refusal.
 pub const ERROR_REASON: &str = "OVER_QUOTA";

@@ -3,6 +3,8 @@ use serde_json::{Value, json};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
+use quota_proto::ERROR_DOMAIN;
+
 use super::*;
 
 /// A refusal of alice for CPU, on `gitaly-01`, as the service answers it.

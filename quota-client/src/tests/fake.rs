@@ -6,11 +6,13 @@ use parking_lot::Mutex;
 use quota_core::Cost;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{self, check_response::Decision};
+use quota_proto::{ACCOUNT_NOT_STORED, ERROR_DOMAIN};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Code, Request, Response, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::LONG;
 
@@ -50,6 +52,8 @@ pub(crate) enum Check {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Report {
     Fail(Code),
+    /// Stored, but for an account that cannot take it.
+    NotStored,
     Hang,
 }
 
@@ -183,6 +187,10 @@ impl QuotaService for State {
         match answer {
             None => Ok(Response::new(v1::ReportResponse { applied, ..v1::ReportResponse::default() })),
             Some(Report::Fail(code)) => Err(Status::new(code, "as told")),
+            Some(Report::NotStored) => {
+                let details = ErrorDetails::with_error_info(ACCOUNT_NOT_STORED, ERROR_DOMAIN, []);
+                Err(Status::with_error_details(Code::Unavailable, "as told", details))
+            }
             Some(Report::Hang) => pending().await,
         }
     }

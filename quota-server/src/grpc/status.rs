@@ -1,3 +1,4 @@
+use quota_proto::{ACCOUNT_NOT_STORED, ERROR_DOMAIN};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -13,6 +14,11 @@ pub(super) fn status(error: impl Into<QuotaError>) -> Status {
         }
         QuotaError::Unavailable(_) => {
             (Code::Unavailable, ErrorDetails::with_retry_info(Some(QuotaError::RETRY_AFTER)))
+        }
+        QuotaError::AccountNotStored(_) => {
+            let mut details = ErrorDetails::with_retry_info(Some(QuotaError::RETRY_AFTER));
+            details.set_error_info(ACCOUNT_NOT_STORED, ERROR_DOMAIN, []);
+            (Code::Unavailable, details)
         }
         QuotaError::Corrupt(_) => (Code::DataLoss, ErrorDetails::new()),
     };

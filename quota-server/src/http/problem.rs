@@ -41,6 +41,12 @@ impl Problem {
             .with("errors", json!([{ "field": field, "reason": reason }]))
     }
 
+    fn unavailable(name: &str, title: &str, detail: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, name, title)
+            .with("detail", detail)
+            .retry(Retry { after: QuotaError::RETRY_AFTER, permanent: false })
+    }
+
     fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.body.insert(name.to_owned(), value.into());
     }
@@ -52,9 +58,10 @@ impl From<QuotaError> for Problem {
         match error {
             QuotaError::Invalid(invalid) => Self::invalid(&invalid.field, &invalid.reason),
             QuotaError::Unavailable(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "The store is unavailable")
-                    .with("detail", detail)
-                    .retry(Retry { after: QuotaError::RETRY_AFTER, permanent: false })
+                Self::unavailable("store-unavailable", "The store is unavailable", detail)
+            }
+            QuotaError::AccountNotStored(_) => {
+                Self::unavailable("account-not-stored", "An account cannot take the report", detail)
             }
             QuotaError::Corrupt(_) => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "corrupt-account", "An account cannot be read")

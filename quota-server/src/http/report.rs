@@ -23,6 +23,7 @@ pub(super) struct ReportBody {
     #[serde(default, deserialize_with = "seconds")]
     held_seconds: Duration,
     node: Option<String>,
+    #[serde(default)]
     charges: Vec<Object<ChargeBody>>,
 }
 

@@ -13,14 +13,27 @@ pub enum QuotaError {
     /// The store is lost, or has no room; to be tried again after a while.
     #[error("{0}")]
     Unavailable(StoreError),
-    /// What is stored of an account cannot be read; within two windows it starts anew.
+    /// What is stored of an account that is asked about cannot be read; within two windows it starts anew.
     #[error("{0}")]
     Corrupt(StoreError),
+    /// A report is stored, but for an account that cannot take it; the others skip it when it is sent again.
+    #[error("{0}")]
+    AccountNotStored(StoreError),
 }
 
 impl QuotaError {
     /// When to try again, if the store is lost.
     pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+}
+
+impl QuotaError {
+    /// What an error of the store means for a report.
+    pub(super) fn of_report(error: StoreError) -> Self {
+        match error {
+            StoreError::Corrupt(_) | StoreError::TooManySources(_) => Self::AccountNotStored(error),
+            _ => Self::Unavailable(error),
+        }
+    }
 }
 
 impl From<StoreError> for QuotaError {

@@ -92,7 +92,7 @@ impl Quota {
     /// Counts what a fileserver consumed; acknowledged only when it is stored.
     pub async fn report(&self, request: ReportRequest) -> Result<Reported, QuotaError> {
         let (report, dropped_old) = self.sum(&request);
-        let settlement = self.store.settle(&report).await?;
+        let settlement = self.store.settle(&report).await.map_err(QuotaError::of_report)?;
         let duplicate = settlement.applied == 0 && settlement.duplicates > 0;
         let applied = if duplicate { 0 } else { request.charges.len() as u32 - dropped_old };
         if duplicate {

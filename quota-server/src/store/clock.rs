@@ -1,35 +1,39 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use quota_core::Timestamp;
 
-/// The clock of a store that has none of its own.
-#[derive(Clone, Debug, Default)]
+/// The clock of a store that has none of its own. It never steps back.
+#[derive(Clone, Debug)]
 pub enum Clock {
-    /// The machine's.
-    #[default]
-    System,
+    /// The machine's time at the start, and from then on its monotonic clock.
+    Machine {
+        /// When the clock was made.
+        started: Instant,
+        /// Which moment that was.
+        at: Timestamp,
+    },
     /// One that stands still until it is moved: for tests. Microseconds since the Unix epoch.
     Manual(Arc<AtomicU64>),
 }
 
 impl Clock {
-    /// The present moment.
-    pub fn now(&self) -> Timestamp {
-        let micros = match self {
-            Self::System => SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX)),
-            Self::Manual(micros) => micros.load(Ordering::Relaxed),
-        };
-        Timestamp::from_micros(micros)
+    /// The machine's clock.
+    pub fn machine() -> Self {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self::Machine { started: Instant::now(), at: Timestamp::from_micros(micros(since_epoch)) }
     }
 
-    /// Moves a manual clock forward; the machine's goes by itself.
-    pub fn advance(&self, by: Duration) {
-        if let Self::Manual(micros) = self {
-            micros.fetch_add(u64::try_from(by.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(match self {
+            Self::Machine { started, at } => at.as_micros().saturating_add(micros(started.elapsed())),
+            Self::Manual(micros) => micros.load(Ordering::Relaxed),
+        })
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -6,7 +6,8 @@ mod scripts;
 
 use async_trait::async_trait;
 use quota_core::{Account, Cost, WindowLength};
-use redis::Value;
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, Value};
 
 use self::connections::Connections;
 pub use self::scripts::Scripts;
@@ -31,10 +32,12 @@ impl RedisStore {
         Ok(Self { connections: Connections::new(settings, url)?, scripts, length })
     }
 
-    /// Connects for the first time, with seconds where a decision has milliseconds: a wrong password, a missing right
-    /// or a port that speaks another protocol shows here.
+    /// Connects for the first time, with seconds where a decision has milliseconds, and runs a script that reads and a
+    /// command that writes: a wrong password, a missing right or a port that speaks another protocol shows here.
     pub async fn connect(&self) -> Result<(), StoreError> {
-        self.connections.first().await
+        let read = self.call(&self.scripts.standing, vec!["q1:{probe}".to_owned()], Vec::new());
+        self.connections.run_first(async |connection| read.invoke_async::<Value>(connection).await).await?;
+        self.connections.run_first(probe).await
     }
 
     async fn run(
@@ -43,15 +46,25 @@ impl RedisStore {
         keys: Vec<String>,
         args: Vec<Vec<u8>>,
     ) -> Result<Vec<Value>, StoreError> {
-        let mut call = script.prepare_invoke();
-        keys.into_iter().for_each(|key| {
-            call.key(key);
-        });
-        call.arg(self.length.bucket_micros());
-        args.into_iter().for_each(|arg| {
-            call.arg(arg);
-        });
+        let call = self.call(script, keys, args);
         self.connections.run(async |connection| call.invoke_async(connection).await).await
+    }
+
+    fn call<'a>(
+        &self,
+        script: &'a redis::Script,
+        keys: Vec<String>,
+        args: Vec<Vec<u8>>,
+    ) -> redis::ScriptInvocation<'a> {
+        let mut call = script.prepare_invoke();
+        for key in keys {
+            call.key(key);
+        }
+        call.arg(self.length.bucket_micros());
+        for arg in args {
+            call.arg(arg);
+        }
+        call
     }
 }
 
@@ -86,14 +99,14 @@ impl Store for RedisStore {
         codec::snapshots(&reply, accounts)
     }
 
-    /// Writes, since a replica and a primary that lacks replicas still answer reads.
     async fn probe(&self) -> Result<(), StoreError> {
-        self.connections
-            .run(async |connection| {
-                redis::cmd("SET").arg("q1:probe").arg(1).arg("EX").arg(60).query_async(connection).await
-            })
-            .await
+        self.connections.run(probe).await
     }
+}
+
+/// Writes, since a replica and a primary that lacks replicas still answer reads.
+async fn probe(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    redis::cmd("SET").arg("q1:probe").arg(1).arg("EX").arg(60).query_async(connection).await
 }
 
 fn keys<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Vec<String> {

@@ -41,6 +41,19 @@ async fn an_idle_server_stops_when_told() {
 }
 
 #[tokio::test]
+async fn while_it_drains_it_takes_requests_and_says_that_it_is_not_ready() {
+    let mut server = ServerProcess::start(&[("QUOTA__SHUTDOWN__DRAIN", "10m")]).await;
+    assert_eq!(server.http.get("/readyz").await.status, 200);
+    server.process.signal(Signal::TERM);
+    let unready = until(PATIENCE, "it is not ready", async || {
+        let answer = server.http.get("/readyz").await;
+        (answer.status == 503).then_some(answer)
+    });
+    assert!(unready.await.text().contains("draining"));
+    assert_eq!(server.http.post_bytes("/v1/check", BODY).await.status, 200);
+}
+
+#[tokio::test]
 async fn a_request_in_flight_is_answered_and_no_other_is_taken() {
     let mut server = ServerProcess::start(&[("QUOTA__SHUTDOWN__GRACE", "10m")]).await;
     let mut stream = in_flight(&server).await;

@@ -80,8 +80,8 @@ async fn a_user_without_one_of_them_cannot() {
         raw.run::<()>(&["ACL", "LOG", "RESET"]).await;
         let outcome = everything(&store, &raw).await;
         assert!(!denials(&raw).await.is_empty(), "{command} is not used");
-        // Without UNWATCH, each use of a connection makes a new one.
-        if command != "unwatch" {
+        // Without these, each use of a connection makes a new one.
+        if !matches!(command, "ping" | "unwatch") {
             let error = outcome.expect_err(command);
             // Redis 7.0 gives no code to what a script may not do.
             assert!(matches!(error.cause(), Cause::Denied | Cause::Malformed), "{command}: {error}");
@@ -103,7 +103,7 @@ async fn the_database_of_the_address_is_used() {
     assert_eq!(used(&Opening::default().open(&server.url()), &alice).await.unwrap(), 0);
     assert_eq!(used(&third, &alice).await.unwrap(), 10);
     let keyspace: String = raw.run(&["INFO", "keyspace"]).await;
-    assert!(keyspace.contains("db3:keys=1") && !keyspace.contains("db0"), "{keyspace}");
+    assert!(keyspace.contains("db3:") && !keyspace.contains("db0"), "{keyspace}");
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn tls_trusts_the_authorities_that_the_system_names() {
 async fn tls_to_a_server_that_nobody_vouches_for_is_refused() {
     let server = RedisServer::options().tls().start().await;
     let error = Opening::default().connect(&server.url()).await.err().expect("a refusal");
-    assert!(matches!(error.cause(), Cause::Connection | Cause::Denied), "{error}");
+    assert_eq!(error.cause(), Cause::Denied, "{error}");
     assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
 }
 
@@ -140,5 +140,5 @@ async fn tls_to_a_port_without_is_refused() {
     let server = RedisServer::start().await;
     let url = server.url().replace("redis://", "rediss://");
     let error = Opening::default().connect(&url).await.err().expect("a refusal");
-    assert!(matches!(error.cause(), Cause::Connection | Cause::Denied), "{error}");
+    assert_eq!(error.cause(), Cause::Denied, "{error}");
 }

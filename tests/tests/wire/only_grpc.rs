@@ -1,8 +1,9 @@
 //! What gRPC alone has: messages in which something is missing, and codes.
 
-use quota_proto::v1;
+use quota_proto::{ACCOUNT_NOT_STORED, v1};
 use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, TestServer};
+use serde_json::json;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -79,4 +80,24 @@ async fn an_account_that_cannot_be_read_is_data_loss() {
     assert!(status.message().contains("user alice"), "{status:?}");
     let other = v1::CheckRequest { accounts: user("bob"), ..v1::CheckRequest::default() };
     assert!(server.grpc.clone().check(other).await.unwrap().into_inner().checked);
+
+    // A report is to be sent again, and says that all but such an account have it.
+    let charge = |name| v1::Charge {
+        accounts: user(name),
+        cost: Some(v1::Cost { network_bytes: 7, ..v1::Cost::default() }),
+        ..v1::Charge::default()
+    };
+    let charges = vec![charge("alice"), charge("bob")];
+    let report =
+        v1::ReportRequest { source: "s".into(), sequence: 1, charges, ..v1::ReportRequest::default() };
+    for _ in 0..2 {
+        let status = server.grpc.clone().report(report.clone()).await.unwrap_err();
+        assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+        assert_eq!(status.get_details_error_info().unwrap().reason, ACCOUNT_NOT_STORED);
+    }
+    let bob = server.http.account("user", "bob").await.json();
+    assert_eq!(bob["resources"]["network"]["used"], 7);
+    let refused = json!({ "charges": [{ "accounts": { "user": "alice" }, "cost": { "network": 7 } }] });
+    let refused = server.http.post("/v1/report", &refused).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
 }

@@ -23,6 +23,7 @@ fn the_defaults_are_those_of_the_public_interface() {
     assert_eq!((config.store.pool_size, config.store.max_accounts), (16, 1_000_000));
     assert_eq!(config.window.length(), Duration::from_secs(60));
     assert_eq!(config.ip.ipv6_prefix.bits(), 64);
+    assert_eq!(config.shutdown.drain, Duration::ZERO);
     assert_eq!(config.shutdown.grace, Duration::from_secs(10));
     assert!(!config.auth.disabled);
     assert_eq!(config.prices.price(None), Cost::ZERO.with_cpu_micros(10_000).unwrap());

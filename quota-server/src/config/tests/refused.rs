@@ -60,6 +60,7 @@ fn settings_that_are_no_good_are_told_by_key_and_reason() {
         ("[ip]\nipv6_prefix = 0", "ip.ipv6_prefix", "must be from 1 to 128"),
         ("[ip]\nipv6_prefix = 129", "ip.ipv6_prefix", "must be from 1 to 128"),
         ("[ip]\nipv6_prefix = 320", "ip.ipv6_prefix", "must be from 1 to 128"),
+        ("[shutdown]\ndrain = \"601s\"", "shutdown.drain", "must be from 0s to 10m"),
         ("[shutdown]\ngrace = \"601s\"", "shutdown.grace", "must be from 0s to 10m"),
         ("[shutdown]\ngrace = \"-1s\"", "shutdown.grace", "must be a duration"),
         (

@@ -12,6 +12,9 @@ use crate::store::{Admitted, Entry, Limited, Settlement, Snapshots, StoreError};
 const HEAD: usize = 41;
 const CLOSED: usize = 16;
 
+/// The longest age that a script takes, in microseconds.
+const MAX_AGE_MICROS: u64 = (1 << 40) - 1;
+
 /// Stands for no limit: above every sum.
 const UNLIMITED: u64 = (1 << 48) - 1;
 
@@ -46,7 +49,8 @@ pub(super) fn mark(mark: Option<Mark>) -> Vec<u8> {
 pub(super) fn charges(charges: &[Charge]) -> Vec<u8> {
     let mut packed = Vec::with_capacity(20 * charges.len());
     for charge in charges {
-        push(&mut packed, u64::try_from(charge.age.as_micros()).unwrap_or(u64::MAX), 5);
+        // Above 12 days an age does not fit; below an hour it counts at all.
+        push(&mut packed, u64::try_from(charge.age.as_micros()).unwrap_or(u64::MAX).min(MAX_AGE_MICROS), 5);
         amounts(&mut packed, charge.cost);
     }
     packed

@@ -1,3 +1,6 @@
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
@@ -8,21 +11,20 @@ use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, IntoConnectionInfo
 use crate::config;
 use crate::store::{Cause, StoreError};
 
-/// How long the first connection may take, and any other in the background of a call's deadline.
+/// How long the first connection may take, and its first answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connections to one Redis: bounded, made when they are needed, dropped when they prove bad.
 pub(super) struct Connections {
     pool: Pool,
     deadline: Duration,
+    tls: bool,
 }
 
 impl Connections {
     pub(super) fn new(settings: &config::Store, url: &config::RedisUrl) -> Result<Self, StoreError> {
-        // Every call has its own deadline, so the connection needs none for an answer.
-        let timeouts = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(None);
+        // Every call has its own deadline, in which a connection is made and answers.
+        let timeouts = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let address = url.expose().into_connection_info().map_err(|error| classify(&error))?;
         let address = address.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let manager = Manager::new_with_config(address, timeouts).map_err(|error| classify(&error))?;
@@ -31,17 +33,7 @@ impl Connections {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Unreachable(error.to_string()))?;
-        Ok(Self { pool, deadline: settings.deadline })
-    }
-
-    pub(super) async fn first(&self) -> Result<(), StoreError> {
-        let connecting = async {
-            let mut connection = self.pool.get().await.map_err(from_pool)?;
-            redis::cmd("PING").query_async::<()>(&mut *connection).await.map_err(|error| classify(&error))
-        };
-        tokio::time::timeout(CONNECT_TIMEOUT, connecting)
-            .await
-            .map_err(|_| StoreError::Timeout(CONNECT_TIMEOUT))?
+        Ok(Self { pool, deadline: settings.deadline, tls: url.expose().starts_with("rediss:") })
     }
 
     /// Runs one call within the deadline, waiting for a connection included. It is never sent twice.
@@ -50,6 +42,28 @@ impl Connections {
     /// error, so that the next call makes a new one, which may lead to another server.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
+        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+    ) -> Result<T, StoreError> {
+        self.run_within(self.deadline, call).await
+    }
+
+    /// The same with time enough for a first connection. One to a port without TLS, which never answers a handshake,
+    /// is an error that waiting does not mend.
+    pub(super) async fn run_first<T: FromRedisValue>(
+        &self,
+        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+    ) -> Result<T, StoreError> {
+        match self.run_within(CONNECT_TIMEOUT, call).await {
+            Err(StoreError::Timeout(_)) if self.tls => {
+                Err(StoreError::Refused("no answer to the TLS handshake".to_owned(), Cause::Denied))
+            }
+            result => result,
+        }
+    }
+
+    async fn run_within<T: FromRedisValue>(
+        &self,
+        deadline: Duration,
         call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         let called = async {
@@ -63,7 +77,7 @@ impl Connections {
                 error
             })
         };
-        tokio::time::timeout(self.deadline, called).await.map_err(|_| StoreError::Timeout(self.deadline))?
+        tokio::time::timeout(deadline, called).await.map_err(|_| StoreError::Timeout(deadline))?
     }
 }
 
@@ -77,6 +91,7 @@ fn from_pool(error: PoolError) -> StoreError {
 /// What an error of Redis means for its caller. The messages carry no password: Redis never repeats one.
 fn classify(error: &RedisError) -> StoreError {
     let cause = match (error.kind(), error.code()) {
+        (ErrorKind::Io, _) if is_broken_tls(error) => Cause::Denied,
         (ErrorKind::Io, _) => return StoreError::Unreachable(error.to_string()),
         (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => Cause::Denied,
         (_, Some("READONLY")) => Cause::Readonly,
@@ -87,4 +102,11 @@ fn classify(error: &RedisError) -> StoreError {
         _ => return StoreError::Malformed(error.to_string()),
     };
     StoreError::Refused(error.to_string(), cause)
+}
+
+/// Whether TLS failed, most likely for the certificate: rustls says so as data that is invalid.
+fn is_broken_tls(error: &RedisError) -> bool {
+    let cause = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let io = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData)
 }
