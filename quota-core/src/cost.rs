@@ -1,4 +1,4 @@
-use crate::{PerResource, Resource};
+use crate::{BUCKET_CAP, PerResource, Resource};
 
 /// What a piece of work consumed: CPU in microseconds, memory in KiB-seconds, network in bytes.
 ///
@@ -31,6 +31,9 @@ impl Cost {
 
     /// The most of each resource in one cost: 2^53 of the unit, the largest integer that a double keeps exact.
     pub const MAX: u64 = 1 << 53;
+
+    /// The most that one bucket of a window counts of each resource.
+    pub const BUCKET: Self = Self(PerResource::new(BUCKET_CAP, BUCKET_CAP, BUCKET_CAP));
 
     /// From amounts in the internal units, held down to [`Cost::MAX`]: for sums of valid costs.
     pub fn saturating(amounts: PerResource<u64>) -> Self {

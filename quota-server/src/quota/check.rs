@@ -54,6 +54,8 @@ impl Quota {
     /// Decides on a request, and reserves its price where it is allowed.
     pub async fn check(&self, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
         let price = request.price.unwrap_or_else(|| self.prices.price(request.rpc.as_deref()));
+        // More than a bucket holds would not be counted, and could not be given back.
+        let price = price.at_most(Cost::BUCKET);
         let limited: Vec<Limited> =
             request.accounts.as_slice().iter().map(|account| self.limited(account)).collect();
         match self.store.admit(&limited, price).await {

@@ -1,5 +1,7 @@
 //! What is given back of a reservation.
 
+use quota_core::BUCKET_CAP;
+
 use crate::answer::{Answer, Standing, allow, reported, standing};
 use crate::case::{Case, run};
 use crate::request::{Amounts, NOTHING, Report, charge, check, cpu, repo, spend, standing_of, user};
@@ -26,6 +28,13 @@ async fn a_reservation_is_settled_against_the_real_cost() {
             .step(Report::of([charge(accounts, cpu(0.25)).with_last().releases(cpu(1.5))]), reported(1))
             .step(standing_of("user", "u"), used(0.75))
             .step(standing_of("repo", "r"), standing("repo", "r").used(cpu(0.75))),
+        Case::new("more than a bucket holds, which is reserved as far as it is counted")
+            .step(check(accounts).price(Amounts { cpu: 1 << 53, ..NOTHING }), {
+                let most = Amounts { cpu: BUCKET_CAP, ..NOTHING };
+                allow(most).told(standing("repo", "r")).told(standing("user", "u"))
+            })
+            .step(Report::of([charge(accounts, cpu(1.0)).with_last()]), reported(1))
+            .step(standing_of("user", "u"), used(1.0)),
         Case::new("none of it")
             .step(check(accounts).price(price), allowed())
             .step(Report::of([charge(accounts, cpu(1.0)).with_last().releases(NOTHING)]), reported(1))
