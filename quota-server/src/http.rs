@@ -7,6 +7,7 @@ mod extract;
 mod object;
 mod operator;
 mod problem;
+mod rate_limit;
 mod report;
 mod standing;
 

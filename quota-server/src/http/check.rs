@@ -11,6 +11,7 @@ use super::amounts::{self, CostBody};
 use super::extract::{AccountsBody, Json};
 use super::object::Object;
 use super::problem::Problem;
+use super::rate_limit::rate_limit;
 use super::standing::standing_json;
 use crate::quota::{CheckRequest, Decision, Label, QuotaError, denial_in_words};
 
@@ -76,13 +77,14 @@ pub(super) async fn check(
             axum::Json(body).into_response()
         }
         Decision::Deny { denied_by, retry } => {
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-quota", "Over quota")
-                .with("detail", denial_in_words(&denied_by, &node, http.quota.window.length()))
+            let window = http.quota.window.length();
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-quota", "Over quota")
+                .with("detail", denial_in_words(&denied_by, &node, window))
                 .with("decision", "deny")
                 .with("denied_by", amounts::breach(&denied_by))
                 .with("standings", standings)
-                .retry(retry)
-                .into_response()
+                .retry(retry);
+            (rate_limit(&denied_by, window, retry), problem).into_response()
         }
     })
 }

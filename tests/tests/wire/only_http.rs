@@ -45,6 +45,10 @@ async fn a_deny_is_a_problem_document_in_words_and_numbers() {
     assert_eq!(answer.status, 429);
     assert_problem(&answer);
     assert!(retry_after(&answer).as_secs() >= 1);
+    let policy = "\"user-cpu\";q=10000000;qu=\"cpu-microseconds\";w=60";
+    assert_eq!(answer.header("ratelimit-policy"), Some(policy));
+    let remains = format!("\"user-cpu\";r=0;t={}", answer.header("retry-after").unwrap());
+    assert_eq!(answer.header("ratelimit"), Some(&*remains));
     let body = answer.json();
     assert!(body["type"].as_str().unwrap().ends_with("/problems/over-quota"));
     assert_eq!(body["detail"], "user alice used 10.2 s of 10.0 s CPU in the last 60 s on gitaly-01");
