@@ -2,9 +2,11 @@
 
 mod convert;
 mod invalid;
+mod label;
 
 pub use convert::{accounts, age, resource_standing, wire_amount};
 pub use invalid::Invalid;
+pub use label::{MAX_LABEL_BYTES, check_label};
 
 /// The generated messages, client and server of package `quota.v1`; `quota/v1/*.proto` documents them.
 pub mod v1 {
@@ -14,6 +16,12 @@ pub mod v1 {
 
 /// The domain of `google.rpc.ErrorInfo` in the service's errors, and in refusals made of its answers.
 pub const ERROR_DOMAIN: &str = "quota.v1";
+
+/// The reason in `google.rpc.ErrorInfo` where the store is lost and the service is set to refuse what it cannot check.
+pub const STORE_UNAVAILABLE: &str = "STORE_UNAVAILABLE";
+
+/// The reason in `google.rpc.ErrorInfo` where what is stored of an account cannot be read: never an allow.
+pub const ACCOUNT_UNREADABLE: &str = "ACCOUNT_UNREADABLE";
 
 /// The reason in `google.rpc.ErrorInfo` where a report was stored but for an account that cannot take it at the moment.
 /// What is sent again counts on that account alone, and is better not waited for by other reports.

@@ -126,9 +126,10 @@ impl Config {
     fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let window = settings.text(&["window", "length"], window_length)?;
         let auth = Auth { disabled: settings.flag(&["auth", "disabled"])? };
+        let http = listen(settings, "http", &auth, None)?;
         Ok(Self {
-            http: listen(settings, "http", &auth)?,
-            grpc: listen(settings, "grpc", &auth)?,
+            grpc: listen(settings, "grpc", &auth, Some(http.listen))?,
+            http,
             store: store(settings)?,
             window,
             policy: Policy::read(settings, window)?,
@@ -161,15 +162,23 @@ fn store(settings: &Settings) -> Result<Store, ConfigError> {
     })
 }
 
-fn listen(settings: &Settings, api: &str, auth: &Auth) -> Result<Listen, ConfigError> {
+fn listen(
+    settings: &Settings,
+    api: &str,
+    auth: &Auth,
+    taken: Option<SocketAddr>,
+) -> Result<Listen, ConfigError> {
     let listen = settings.text(&[api, "listen"], |text| {
         let address: SocketAddr = text
             .parse()
             .map_err(|_| "must be an IP address and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")?;
+        if taken == Some(address) && address.port() != 0 {
+            return Err("must not be the address of http.listen".into());
+        }
         if auth.disabled || address.ip().to_canonical().is_loopback() {
             Ok(address)
         } else {
-            Err("must be a loopback address, since no tokens are configured; \
+            Err("must be a loopback address, since nobody is asked for a token yet; \
                  any other is open to all who reach it, and needs `auth.disabled = true`"
                 .into())
         }

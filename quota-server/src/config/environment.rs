@@ -31,14 +31,22 @@ pub(super) fn settings(
         .collect()
 }
 
-/// One layer for each variable that is a setting, of a key and a type that is known.
+/// One layer for each variable that is a setting, of a key and a type that is known. Others are skipped, unless they
+/// are named like a setting.
 pub(super) fn layers(
     env: impl IntoIterator<Item = (String, String)>,
     known: &Table,
 ) -> Result<Vec<Layer>, ConfigError> {
     let mut layers: BTreeMap<Vec<String>, Layer> = BTreeMap::new();
     for (name, text) in env {
-        let Some(path) = path(&name) else { continue };
+        let Some(path) = path(&name) else {
+            if let Some(path) = meant(&name, known) {
+                let fault =
+                    (Key::new(&path), format!("is written {PREFIX}{}", path.join("__").to_uppercase()));
+                return Err(ConfigError::setting(Origin::Variable(name), fault));
+            }
+            continue;
+        };
         let origin = Origin::Variable(name);
         if let Some(other) = layers.get(&path) {
             let fault = (Key::new(&path), format!("is also set by {}", other.origin));
@@ -55,6 +63,16 @@ pub(super) fn layers(
 fn path(name: &str) -> Option<Vec<String>> {
     let keys = name.strip_prefix(PREFIX)?.to_lowercase();
     Some(keys.split("__").map(str::to_owned).collect())
+}
+
+/// The setting that a variable is named like, but for its underscores or its case: an operator would take it for set.
+fn meant(name: &str, known: &Table) -> Option<Vec<String>> {
+    let words = |name: &str| {
+        name.to_lowercase().split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
+    };
+    let name = words(name);
+    let name = name.strip_prefix("quota_")?;
+    schema::paths(known).into_iter().find(|path| path.join("_") == name)
 }
 
 /// A table with the one value.

@@ -21,6 +21,17 @@ pub(super) fn lookup<'a>(table: &'a Table, path: &[impl AsRef<str>]) -> Option<&
     }
 }
 
+/// The path of every value.
+pub(super) fn paths(table: &Table) -> Vec<Vec<String>> {
+    let below = |(name, value): (&String, &Value)| match &value.kind {
+        ValueKind::Table(inner) => {
+            paths(inner).into_iter().map(|path| [vec![name.clone()], path].concat()).collect()
+        }
+        _ => vec![vec![name.clone()]],
+    };
+    table.iter().flat_map(below).collect()
+}
+
 /// Checks a table that stands at `path` against what is known there.
 pub(super) fn check(given: &Table, known: &Table, path: &[&str]) -> Result<(), Fault> {
     // Sorted, so that of several faults the same one is told each time.

@@ -38,7 +38,12 @@ impl RedisUrl {
     }
 
     fn parse(scheme: &str, text: &str) -> Result<Self, String> {
-        let refused = || format!("must be {scheme}://[[user]:password@]host[:port][/database]");
+        let refused = || {
+            format!(
+                "must be {scheme}://[[user]:password@]host[:port][/database], with what is reserved in a password \
+                 percent-encoded"
+            )
+        };
         let info = text.into_connection_info().map_err(|_| refused())?;
         let settings = info.redis_settings();
         let secret = settings.username().is_some() || settings.password().is_some();

@@ -1,4 +1,4 @@
-use quota_proto::{ACCOUNT_NOT_STORED, ERROR_DOMAIN};
+use quota_proto::{ACCOUNT_NOT_STORED, ACCOUNT_UNREADABLE, ERROR_DOMAIN, STORE_UNAVAILABLE};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -12,15 +12,15 @@ pub(super) fn status(error: impl Into<QuotaError>) -> Status {
         QuotaError::Invalid(invalid) => {
             (Code::InvalidArgument, ErrorDetails::with_bad_request_violation(invalid.field, invalid.reason))
         }
-        QuotaError::Unavailable(_) => {
-            (Code::Unavailable, ErrorDetails::with_retry_info(Some(QuotaError::RETRY_AFTER)))
-        }
-        QuotaError::AccountNotStored(_) => {
-            let mut details = ErrorDetails::with_retry_info(Some(QuotaError::RETRY_AFTER));
-            details.set_error_info(ACCOUNT_NOT_STORED, ERROR_DOMAIN, []);
-            (Code::Unavailable, details)
-        }
-        QuotaError::Corrupt(_) => (Code::DataLoss, ErrorDetails::new()),
+        QuotaError::Unavailable(_) => (Code::Unavailable, retry(STORE_UNAVAILABLE)),
+        QuotaError::AccountNotStored(_) => (Code::Unavailable, retry(ACCOUNT_NOT_STORED)),
+        QuotaError::Corrupt(_) => (Code::DataLoss, retry(ACCOUNT_UNREADABLE)),
     };
     Status::with_error_details(code, message, details)
+}
+
+fn retry(reason: &str) -> ErrorDetails {
+    let mut details = ErrorDetails::with_retry_info(Some(QuotaError::RETRY_AFTER));
+    details.set_error_info(reason, ERROR_DOMAIN, []);
+    details
 }

@@ -1,9 +1,6 @@
-use quota_proto::Invalid;
+use quota_proto::{Invalid, check_label};
 
-/// The longest name of a node or an RPC, in bytes.
-const MAX_NAME_BYTES: usize = 256;
-
-/// A name that is no account: of a node, an RPC or a class. Empty is absent; printable, at most [`MAX_NAME_BYTES`].
+/// A name that is no account: of a node, an RPC or a class. Empty is absent; [`check_label`] says what it may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label(Option<Box<str>>);
 
@@ -11,12 +8,7 @@ impl Label {
     /// From the text of the field `field`.
     pub fn new(field: &str, text: Option<&str>) -> Result<Self, Invalid> {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Self(None)) };
-        if text.len() > MAX_NAME_BYTES {
-            return Err(Invalid::new(field, format!("must be at most {MAX_NAME_BYTES} bytes")));
-        }
-        if text.chars().any(char::is_control) {
-            return Err(Invalid::new(field, "must not contain control characters"));
-        }
+        check_label(field, text)?;
         Ok(Self(Some(text.into())))
     }
 

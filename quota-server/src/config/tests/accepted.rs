@@ -56,7 +56,7 @@ fn a_later_layer_wins_and_a_partial_table_keeps_the_rest() {
         ("QUOTA__HTTP__LISTEN", "[::]:80"),
         ("QUOTA__PRICES__DEFAULT__MEMORY", "1MiB"),
         ("QUOTA_CONFIG", "/not/a/setting"),
-        ("QUOTA_STORE__URL", "nor this"),
+        ("QUOTA_SERVER_SERVICE_HOST", "nor this"),
         ("HOME", "/root"),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));

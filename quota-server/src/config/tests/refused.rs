@@ -140,6 +140,9 @@ fn min_initial_and_max_must_rise() {
 #[test]
 fn variables_are_told_by_their_names() {
     for (name, value, key, reason) in [
+        ("QUOTA_STORE_URL", "memory://", "store.url", "is written QUOTA__STORE__URL"),
+        ("QUOTA_STORE__POOL_SIZE", "4", "store.pool_size", "is written QUOTA__STORE__POOL_SIZE"),
+        ("quota__store__url", "memory://", "store.url", "is written QUOTA__STORE__URL"),
         ("QUOTA__STORE__URLX", "memory://", "store.urlx", "unknown setting; known here: deadline, fail"),
         ("QUOTA__STOER__URL", "memory://", "stoer.url", "unknown setting; known here: adapt, auth"),
         ("QUOTA__", "1", "\"\"", "unknown setting"),
