@@ -83,23 +83,44 @@ local function release(w, tick, cpu, mem, net)
   w.cpu, w.mem, w.net = w.cpu - c, w.mem - m, w.net - n
 end
 
--- Sets the report's mark, and forgets those two windows old. Returns A, D or F.
-local function set_mark(w, source, sequence)
-  local kept, known = {}, false
-  for at = 1, #w.marks, MARK do
-    local other, last, set = unpack_struct(MARK_FORMAT, w.marks, at)
-    if (now - set) % TICKS < 2 * BUCKETS then
-      if other == source then
-        if sequence <= last then return 'D' end
-        known = true
-      else
-        kept[#kept + 1] = sub(w.marks, at, at + MARK - 1)
-      end
-    end
+-- The position of a source's mark, if it has one.
+local function find_mark(w, source)
+  local at = string.find(w.marks, source, 1, true)
+  while at and (at - 1) % MARK ~= 0 do
+    at = string.find(w.marks, source, at + 1, true)
   end
-  if not known and #kept >= MAX_MARKS then return 'F' end
-  kept[#kept + 1] = pack(MARK_FORMAT, source, sequence, now % TICKS)
-  w.marks = table.concat(kept)
+  return at
+end
+
+-- Whether a mark set at this tick modulo 2^32 still counts.
+local function is_live(set)
+  return (now - set) % TICKS < 2 * BUCKETS
+end
+
+-- The marks without those two windows old.
+local function live_marks(w)
+  local live = {}
+  for at = 1, #w.marks, MARK do
+    local _, _, set = unpack_struct(MARK_FORMAT, w.marks, at)
+    if is_live(set) then live[#live + 1] = sub(w.marks, at, at + MARK - 1) end
+  end
+  return live
+end
+
+-- Sets the report's mark. Returns A, D or F. Old marks are looked for only when a new source needs room.
+local function set_mark(w, source, sequence)
+  local mark = pack(MARK_FORMAT, source, sequence, now % TICKS)
+  local at = find_mark(w, source)
+  if at then
+    local _, last, set = unpack_struct(MARK_FORMAT, w.marks, at)
+    if sequence <= last and is_live(set) then return 'D' end
+    w.marks = sub(w.marks, 1, at - 1) .. mark .. sub(w.marks, at + MARK)
+  else
+    local live = live_marks(w)
+    if #live >= MAX_MARKS then return 'F' end
+    live[#live + 1] = mark
+    w.marks = table.concat(live)
+  end
   return 'A'
 end
 

@@ -1,9 +1,11 @@
 //! The wire format of the quota service, package `quota.v1`, and its conversion to and from `quota-core`.
 
+mod codec;
 mod convert;
 mod invalid;
 mod label;
 
+pub use codec::{BoundedCodec, BoundedDecoder};
 pub use convert::{accounts, age, resource_standing, wire_amount};
 pub use invalid::Invalid;
 pub use label::{MAX_LABEL_BYTES, check_label};

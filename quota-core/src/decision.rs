@@ -52,7 +52,8 @@ pub struct Breach {
     pub used: u64,
     /// How much may be used.
     pub limit: Limit,
-    /// When usage is below the limit again if nothing more is spent; one window where it is `permanent`.
+    /// When usage is below the limit again if nothing more is spent; one window where it is `permanent`, and at most one
+    /// window while a clock that stepped back a little catches up.
     pub retry_after: Duration,
     /// Waiting does not help: the limit is 0.
     pub permanent: bool,
@@ -109,7 +110,7 @@ fn breach(
         resource,
         used: subject.snapshot.usage()[resource],
         limit,
-        retry_after: below_at.map_or(length.length(), |tick| length.until(tick, now)),
+        retry_after: below_at.map_or(length.length(), |tick| length.until(tick, now).min(length.length())),
         permanent: below_at.is_none(),
     }
 }

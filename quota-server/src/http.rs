@@ -2,6 +2,7 @@
 
 mod amounts;
 mod backoff;
+mod bounded;
 mod check;
 mod extract;
 mod object;
@@ -9,6 +10,7 @@ mod operator;
 mod problem;
 mod rate_limit;
 mod report;
+mod serve;
 mod standing;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use axum::routing::{get, post};
 use tower_http::timeout::TimeoutLayer;
 
 use self::problem::Problem;
+pub(crate) use self::serve::serve;
 use crate::quota::Quota;
 use crate::readiness::Readiness;
 use crate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};

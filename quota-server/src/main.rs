@@ -49,12 +49,20 @@ async fn main() -> ExitCode {
 
 async fn run(config: Config) -> Result<(), Box<dyn std::error::Error>> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let server = Server::start(config).await?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    tracing::info!("stopping");
+    let told = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("stopping");
+    };
+    tokio::pin!(told);
+    // Starting may take as long as a store that does not answer.
+    let server = tokio::select! {
+        server = Server::start(config) => server?,
+        () = &mut told => return Ok(()),
+    };
+    told.await;
     server.stop().await;
     Ok(())
 }

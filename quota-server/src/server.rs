@@ -2,7 +2,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -78,16 +77,7 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
 
         let router = http::router(Arc::clone(&quota), Arc::clone(&readiness));
-        // What an answer consists of must not wait for the acknowledgement of what went before (Nagle).
-        let http = http.tap_io(|stream| {
-            let _ = stream.set_nodelay(true);
-        });
-        let http = axum::serve(http, router).with_graceful_shutdown(stopped(stopping.clone()));
-        serving.spawn(async move {
-            if let Err(error) = http.await {
-                tracing::error!(%error, "HTTP stopped");
-            }
-        });
+        serving.spawn(http::serve(http, router, stopped(stopping.clone())));
         let grpc = tonic::transport::Server::builder()
             .timeout(REQUEST_TIMEOUT)
             .http2_keepalive_interval(Some(Duration::from_secs(30)))

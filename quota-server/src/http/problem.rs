@@ -36,6 +36,7 @@ impl Problem {
 
     /// A request of which the field `field` is wrong.
     pub(super) fn invalid(field: &str, reason: &str) -> Self {
+        let (field, reason) = (shorten(field), shorten(reason));
         Self::new(StatusCode::BAD_REQUEST, "invalid-request", "Invalid request")
             .with("detail", format!("{field}: {reason}"))
             .with("errors", json!([{ "field": field, "reason": reason }]))
@@ -50,6 +51,12 @@ impl Problem {
     fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.body.insert(name.to_owned(), value.into());
     }
+}
+
+/// What may repeat a part of the request, cut to a length that an answer bears.
+fn shorten(text: &str) -> &str {
+    const MOST: usize = 256;
+    &text[..text.floor_char_boundary(MOST)]
 }
 
 impl From<QuotaError> for Problem {

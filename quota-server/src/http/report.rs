@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use super::Http;
 use super::amounts::{CostBody, seconds};
+use super::bounded::Bounded;
 use super::extract::{AccountsBody, Json};
 use super::object::Object;
 use super::problem::Problem;
 use crate::quota::{ChargeRequest, Label, QuotaError, ReportRequest};
+use crate::store::MAX_CHARGES;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +26,7 @@ pub(super) struct ReportBody {
     held_seconds: Duration,
     node: Option<String>,
     #[serde(default)]
-    charges: Vec<Object<ChargeBody>>,
+    charges: Bounded<Object<ChargeBody>, MAX_CHARGES>,
 }
 
 #[derive(Deserialize)]
@@ -43,8 +45,7 @@ struct ChargeBody {
 
 impl ReportBody {
     fn read(self, prefix: Ipv6Prefix) -> Result<ReportRequest, Invalid> {
-        ReportRequest::bound(self.charges.len())?;
-        let charges = self.charges.into_iter().enumerate().map(|(at, Object(charge))| {
+        let charges = self.charges.0.into_iter().enumerate().map(|(at, Object(charge))| {
             charge.read(prefix).map_err(|invalid| invalid.within(&format!("charges[{at}]")))
         });
         Ok(ReportRequest {

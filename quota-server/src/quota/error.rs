@@ -30,7 +30,9 @@ impl QuotaError {
     /// What an error of the store means for a report.
     pub(super) fn of_report(error: StoreError) -> Self {
         match error {
-            StoreError::Corrupt(_) | StoreError::TooManySources(_) => Self::AccountNotStored(error),
+            StoreError::Corrupt(_) | StoreError::TooManySources(_) | StoreError::Full => {
+                Self::AccountNotStored(error)
+            }
             _ => Self::Unavailable(error),
         }
     }

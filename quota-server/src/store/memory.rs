@@ -6,12 +6,10 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
-use quota_core::{
-    Account, Bound, Cost, Ledger, PerResource, Settled, Snapshot, Tick, Timestamp, WindowLength, admit,
-};
+use quota_core::{Account, Bound, Cost, Ledger, PerResource, Snapshot, Tick, Timestamp, WindowLength, admit};
 
 use self::shard::Shard;
-use super::{Admitted, Clock, Limited, MAX_ACCOUNTS, Report, Settlement, Snapshots, Store, StoreError};
+use super::{Admitted, Clock, Limited, Report, Settlement, Snapshots, Store, StoreError};
 
 /// Enough that two requests seldom meet at one lock.
 const SHARDS: usize = 64;
@@ -30,6 +28,8 @@ pub struct MemoryStore {
 /// Accounts' ledgers, brought to a moment.
 struct Opened<'a> {
     ledgers: &'a mut [Ledger],
+    /// Whether those that are new fit.
+    room: bool,
     now: Timestamp,
     tick: Tick,
     rebased: u32,
@@ -59,14 +59,8 @@ impl MemoryStore {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// Runs `act` on the ledgers of different accounts at once, and keeps what it leaves behind; `charges` tells that
-    /// it may need room for new ones.
-    fn with<T>(
-        &self,
-        accounts: &[&Account],
-        charges: bool,
-        act: impl FnOnce(Opened<'_>) -> T,
-    ) -> Result<T, StoreError> {
+    /// Runs `act` on the ledgers of different accounts at once, and keeps what it leaves behind.
+    fn with<T>(&self, accounts: &[&Account], act: impl FnOnce(Opened<'_>) -> T) -> T {
         let shard_of = |account: &Account| self.hasher.hash_one(account) as usize % SHARDS;
         let mut indices: Vec<usize> = accounts.iter().map(|account| shard_of(account)).collect();
         let places = indices.clone();
@@ -79,23 +73,21 @@ impl MemoryStore {
             places.iter().map(|index| indices.partition_point(|other| other < index)).collect();
 
         let now = self.clock.now();
-        for (place, shard) in locked.iter_mut().enumerate().filter(|_| charges) {
+        let room = locked.iter_mut().enumerate().all(|(place, shard)| {
             let new =
                 accounts.iter().zip(&places).filter(|&(account, at)| *at == place && !shard.holds(account));
             let new = new.count();
-            if !shard.has_room(new, self.max_accounts_per_shard, now, self.length) {
-                return Err(StoreError::Full);
-            }
-        }
+            shard.has_room(new, self.max_accounts_per_shard, now, self.length)
+        });
         let mut ledgers: Vec<Ledger> =
             accounts.iter().zip(&places).map(|(account, &place)| locked[place].take(account)).collect();
         let tick = Ledger::now(now, self.length, &ledgers);
         let rebased = ledgers.iter_mut().map(|ledger| u32::from(ledger.advance(tick))).sum();
-        let result = act(Opened { ledgers: &mut ledgers, now, tick, rebased });
+        let result = act(Opened { ledgers: &mut ledgers, room, now, tick, rebased });
         for ((account, &place), ledger) in accounts.iter().zip(&places).zip(ledgers) {
             locked[place].keep(account, ledger);
         }
-        Ok(result)
+        result
     }
 }
 
@@ -103,7 +95,7 @@ impl MemoryStore {
 impl Store for MemoryStore {
     async fn admit(&self, accounts: &[Limited], price: Cost) -> Result<Admitted, StoreError> {
         let names: Vec<&Account> = accounts.iter().map(|limited| &limited.account).collect();
-        self.with(&names, !price.is_zero(), |opened| {
+        self.with(&names, |opened| {
             let snapshots = opened
                 .ledgers
                 .iter()
@@ -112,41 +104,37 @@ impl Store for MemoryStore {
                 .collect();
             let mut compared: Vec<_> =
                 opened.ledgers.iter_mut().zip(accounts.iter().map(|limited| limited.bounds)).collect();
-            Admitted {
-                allowed: admit(&mut compared, price),
-                tick: opened.tick,
-                snapshots: Snapshots { now: opened.now, accounts: snapshots, rebased: opened.rebased },
+            // Without room for the price, who is over is refused nevertheless.
+            let allowed = admit(&mut compared, if opened.room { price } else { Cost::ZERO });
+            if allowed && !opened.room && !price.is_zero() {
+                return Err(StoreError::Full);
             }
+            let snapshots = Snapshots { now: opened.now, accounts: snapshots, rebased: opened.rebased };
+            Ok(Admitted { allowed, tick: opened.tick, snapshots })
         })
     }
 
     async fn settle(&self, report: &Report) -> Result<Settlement, StoreError> {
         let mut settlement = Settlement::default();
         let mut outcome = Ok(());
-        for entries in report.entries.chunks(MAX_ACCOUNTS) {
-            let names: Vec<&Account> = entries.iter().map(|entry| &entry.account).collect();
-            let settled: Vec<Settled> = self.with(&names, true, |opened| {
+        for entry in &report.entries {
+            let settled = self.with(&[&entry.account], |opened| {
                 settlement.rebased += opened.rebased;
-                let each = opened.ledgers.iter_mut().zip(entries);
-                each.map(|(ledger, entry)| {
-                    ledger.settle(report.mark, &entry.charges, &entry.releases, opened.now, self.length)
-                })
-                .collect()
-            })?;
-            for (entry, settled) in entries.iter().zip(settled) {
-                outcome = outcome.and(settlement.count(&entry.account, settled));
-            }
+                let ledger = opened.ledgers.first_mut().filter(|_| opened.room).ok_or(StoreError::Full)?;
+                Ok(ledger.settle(report.mark, &entry.charges, &entry.releases, opened.now, self.length))
+            });
+            outcome = outcome.and(settled.and_then(|settled| settlement.count(&entry.account, settled)));
         }
         outcome.map(|()| settlement)
     }
 
     async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError> {
         let names: Vec<&Account> = accounts.iter().collect();
-        self.with(&names, false, |opened| Snapshots {
+        Ok(self.with(&names, |opened| Snapshots {
             now: opened.now,
             accounts: opened.ledgers.iter().map(|ledger| Snapshot::Full(ledger.window().clone())).collect(),
             rebased: opened.rebased,
-        })
+        }))
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use quota_tests::wait::PATIENCE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tonic::Code;
 
+use crate::messages::call;
 use crate::victim::Victim;
 
 const CHUNK: usize = 1 << 16;
@@ -87,5 +89,29 @@ async fn a_head_of_a_mebibyte_is_refused() {
         let refused = ["HTTP/1.1 414 ", "HTTP/1.1 431 "].iter().any(|status| answer.starts_with(status));
         assert!(refused, "{answer:?}");
     }
+    victim.assert_sound().await;
+}
+
+/// The most memory that the server has had, in KiB.
+fn peak(victim: &Victim) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", victim.server.process.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Millions of charges of two or three bytes each would take hundreds of MiB.
+#[tokio::test]
+async fn a_report_of_millions_of_empty_charges_is_refused_before_it_is_built() {
+    let mut victim = Victim::in_memory().await;
+    let before = peak(&victim);
+    let (most, empty) = (4 << 20, "{},");
+    let report = format!("{{\"charges\":[{}{{}}]}}", empty.repeat(most / empty.len() - 8));
+    victim.refuses("/v1/report", report, "charges").await;
+    let report = b"\x2a\x00".repeat(most / 2 - 8);
+    let status = call(&victim, "/quota.v1.QuotaService/Report", &report).await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+    let grown = peak(&victim).saturating_sub(before);
+    // A few copies of what was sent, and none of what it would become.
+    assert!(grown < 64 << 10, "{grown} KiB");
     victim.assert_sound().await;
 }

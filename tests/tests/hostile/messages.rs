@@ -48,20 +48,22 @@ impl Decoder for Raw {
     }
 }
 
-async fn call(victim: &Victim, message: &[u8]) -> Result<(), Status> {
+pub(crate) async fn call(victim: &Victim, path: &'static str, message: &[u8]) -> Result<(), Status> {
     let address = format!("http://{}", victim.server.grpc_address());
     let channel = tonic::transport::Endpoint::from_shared(address).unwrap().connect_lazy();
     let mut grpc = tonic::client::Grpc::new(channel);
     grpc.ready().await.unwrap();
-    let path = http::uri::PathAndQuery::from_static("/quota.v1.QuotaService/Check");
+    let path = http::uri::PathAndQuery::from_static(path);
     grpc.unary(tonic::Request::new(message.to_vec()), path, Raw).await.map(|_| ())
 }
+
+const CHECK: &str = "/quota.v1.QuotaService/Check";
 
 #[tokio::test]
 async fn broken_messages_are_errors() {
     let mut victim = Victim::in_memory().await;
     // Field 3 is the accounts, of which field 2 is the user.
-    call(&victim, b"\x1a\x03\x12\x01u").await.expect("the well-formed message");
+    call(&victim, CHECK, b"\x1a\x03\x12\x01u").await.expect("the well-formed message");
     let before = victim.server.http.account("user", "u").await.text().to_owned();
     for (what, message) in [
         ("not UTF-8", &b"\x1a\x03\x12\x01\xff"[..]),
@@ -71,7 +73,7 @@ async fn broken_messages_are_errors() {
         ("no tag", b"\x00\x00\x00"),
         ("noise", b"\xde\xad\xbe\xef\xde\xad\xbe\xef"),
     ] {
-        let status = call(&victim, message).await.expect_err(what);
+        let status = call(&victim, CHECK, message).await.expect_err(what);
         assert!(matches!(status.code(), Code::Internal | Code::InvalidArgument), "{what}: {status:?}");
     }
     assert_eq!(victim.server.http.account("user", "u").await.text(), before);

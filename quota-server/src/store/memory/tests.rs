@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quota_core::{Charge, Ipv6Prefix, Kind};
+use quota_core::{Charge, Ipv6Prefix, Kind, Limit, Mode, Resource};
 
 use super::*;
 use crate::store::Entry;
@@ -62,4 +62,34 @@ async fn asking_keeps_nothing() {
     let account = Account::new(Kind::User, "alice", Ipv6Prefix::default()).unwrap();
     store.usage(&[account]).await.unwrap();
     assert_eq!(store.accounts(), 0);
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_who_is_over_and_counts_for_whom_it_knows() {
+    let (store, _) = store(640);
+    store.settle(&report(0)).await.unwrap();
+    let mut refused = None;
+    for user in 1..2000 {
+        if store.settle(&report(user)).await.is_err() {
+            refused.get_or_insert(user);
+        }
+    }
+    let limited = |user: usize, limit| {
+        let bound = Bound { limit: Limit::At(limit), mode: Mode::Enforce };
+        let off = Bound { mode: Mode::Off, ..bound };
+        let account = report(user).entries.remove(0).account;
+        Limited { account, bounds: PerResource::new(bound, off, off) }
+    };
+    let unknown = refused.unwrap();
+    let price = Cost::ZERO.with_cpu_micros(1).unwrap();
+    let over = store.admit(&[limited(0, 1), limited(unknown, 1)], price).await.unwrap();
+    assert!(!over.allowed);
+    let below = store.admit(&[limited(0, 5), limited(unknown, 5)], price).await;
+    assert!(matches!(below, Err(StoreError::Full)));
+
+    let mut both = report(0);
+    both.entries.insert(0, report(unknown).entries.remove(0));
+    assert!(matches!(store.settle(&both).await, Err(StoreError::Full)));
+    let usage = store.usage(&[report(0).entries.remove(0).account]).await.unwrap();
+    assert_eq!(usage.accounts[0].usage()[Resource::Cpu], 2);
 }

@@ -1,0 +1,111 @@
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+/// The most connections at a time; further ones wait in the system's queue.
+const MAX_CONNECTIONS: usize = 4096;
+
+/// How long a connection may take to send the head of its next request, or be idle.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long accepting rests when the system has no file or memory left for a connection.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// Serves HTTP/1.1 until told to `stop`, and then until the requests in flight have ended. Dropped before, it cuts
+/// them off.
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        let (stream, place) = tokio::select! {
+            accepted = accept(&listener, &places) => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "no connection can be accepted");
+                    tokio::time::sleep(EXHAUSTED).await;
+                    continue;
+                }
+            },
+            () = &mut stop => break,
+        };
+        // What an answer consists of must not wait for the acknowledgement of what went before (Nagle).
+        let _ = stream.set_nodelay(true);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+        let connection = graceful.watch(connection);
+        connections.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection broke");
+            }
+            drop(place);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    graceful.shutdown().await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    async fn connection() -> (JoinSet<()>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut server = JoinSet::new();
+        server.spawn(serve(listener, Router::new(), pending()));
+        (server, TcpStream::connect(address).await.unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_head_does_not_hold_its_connection() {
+        let (_server, mut stream) = connection().await;
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: ").await.unwrap();
+        let began = tokio::time::Instant::now();
+        let mut rest = Vec::new();
+        // It ends, whether or not it is told why.
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(began.elapsed() <= 2 * HEAD_TIMEOUT, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn requests_follow_each_other_on_a_connection() {
+        let (_server, mut stream) = connection().await;
+        for _ in 0..2 {
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: quota\r\n\r\n").await.unwrap();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 404");
+            while !answer.ends_with(b"\r\n\r\n") {
+                answer.rotate_left(1);
+                stream.read_exact(&mut answer[11..]).await.unwrap();
+            }
+        }
+    }
+}
