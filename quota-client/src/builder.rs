@@ -6,7 +6,6 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 use crate::Client;
 use crate::client::Settings;
 use crate::pool::Pool;
-use crate::request::MAX_LABEL_BYTES;
 
 /// How long connecting to an endpoint may take. Requests do not wait for it beyond their deadline.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -48,9 +47,12 @@ pub enum BuildError {
     /// The token cannot be put into a header. It is not shown.
     #[error("the token must be visible ASCII, and not empty")]
     Token,
-    /// The name is too long.
-    #[error("the node must be at most {MAX_LABEL_BYTES} bytes")]
-    Node,
+    /// The name is too long, or has control characters.
+    #[error("the node {reason}")]
+    Node {
+        /// What it must be, or must not be.
+        reason: String,
+    },
     /// A duration that would never let anything happen.
     #[error("the deadline and the report interval must be longer than nothing")]
     Duration,
@@ -109,9 +111,8 @@ impl Builder {
         if self.endpoints.is_empty() {
             return Err(BuildError::NoEndpoint);
         }
-        if self.settings.node.len() > MAX_LABEL_BYTES {
-            return Err(BuildError::Node);
-        }
+        quota_proto::check_label("node", &self.settings.node)
+            .map_err(|invalid| BuildError::Node { reason: invalid.reason })?;
         if self.settings.deadline.is_zero() || self.settings.report_interval.is_zero() {
             return Err(BuildError::Duration);
         }

@@ -63,10 +63,9 @@ impl Client {
     /// The question is never sent twice, since each answer may have reserved something.
     pub async fn admit(&self, request: &Request) -> Decision {
         let deadline = Instant::now() + self.shared.settings.deadline;
-        if let Err(invalid) = request.validate() {
-            self.shared.invalid(&invalid);
+        let Some(request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
-        }
+        };
         let check = request.to_check(&self.shared.settings.node);
         let answer = self
             .shared
@@ -83,24 +82,18 @@ impl Client {
                     stats.allowed += 1;
                     stats.shadow += u64::from(shadow);
                 });
-                Decision::Allow(Admission::new(self.metered(request, reservation), true))
+                Decision::Allow(Admission::new(self.metered(&request, reservation), true))
             }
             Err(reason) => {
                 self.shared.unchecked(&reason);
-                Decision::Allow(Admission::new(self.metered(request, None), false))
+                Decision::Allow(Admission::new(self.metered(&request, None), false))
             }
         }
     }
 
     /// Meters work that is not asked about, such as what belongs to an admitted request.
     pub fn meter(&self, request: &Request) -> Meter {
-        match request.validate() {
-            Ok(()) => self.metered(request, None),
-            Err(invalid) => {
-                self.shared.invalid(&invalid);
-                Meter::new(None)
-            }
-        }
+        self.sound(request).map_or(Meter::new(None), |request| self.metered(&request, None))
     }
 
     /// What the client did since it was built.
@@ -133,6 +126,19 @@ impl Client {
             check_response::Decision::Allow => Err("the service could not ask its store".to_owned()),
             check_response::Decision::Unspecified => Err("the answer has no decision".to_owned()),
         }
+    }
+
+    /// What of a request the service takes; none where nobody is left to be charged.
+    fn sound(&self, request: &Request) -> Option<Request> {
+        let (request, faults) = request.sound();
+        if !faults.is_empty() {
+            self.shared.invalid(&faults);
+        }
+        if request.has_no_account() {
+            self.shared.without_account();
+            return None;
+        }
+        Some(request)
     }
 
     fn metered(&self, request: &Request, reservation: Option<Reservation>) -> Meter {

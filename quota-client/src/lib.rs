@@ -98,7 +98,7 @@ pub use decision::{Admission, Decision};
 pub use denial::{Denial, ERROR_REASON};
 pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};
 pub use meter::{ChildMeter, Meter};
-pub use quota_core::{Cost, Kind, Resource};
+pub use quota_core::{Account, Cost, InvalidAccount, Ipv6Prefix, Kind, Resource};
 pub use quota_proto::ERROR_DOMAIN;
 pub use request::Request;
 pub use stats::Stats;

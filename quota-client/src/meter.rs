@@ -10,7 +10,7 @@ use crate::work::Work;
 /// [`Admission`](crate::Admission) of the work is dropped, however the work ended.
 #[derive(Clone)]
 pub struct Meter {
-    /// None for work that the service would not take, see [`Stats::invalid`](crate::Stats::invalid).
+    /// None for work that nobody pays, see [`Stats::without_account`](crate::Stats::without_account).
     work: Option<Arc<Work>>,
 }
 

@@ -1,17 +1,12 @@
 use std::net::IpAddr;
 
-use quota_core::{Accounts, Cost, Ipv6Prefix};
-use quota_proto::{Invalid, v1};
-
-/// The longest name of an RPC or node, in bytes.
-pub(crate) const MAX_LABEL_BYTES: usize = 256;
-
-/// The longest name of a class of traffic, in bytes.
-const MAX_CLASS_BYTES: usize = 64;
+use quota_core::{Account, Cost, Ipv6Prefix, Kind};
+use quota_proto::{Invalid, check_label, v1};
 
 /// A piece of work: what is asked for, and who pays.
 ///
-/// Names are given as they are; the service gives each account its one spelling. Name at least one account.
+/// Names are given as they are; the service gives each account its one spelling. Name at least one account. A name
+/// that the service would not take is left out, see [`Stats::invalid`](crate::Stats::invalid), and the rest counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     rpc: String,
@@ -61,19 +56,30 @@ impl Request {
         self
     }
 
-    /// Whether the service would take it. One request that it refuses would spoil every report that has a charge
-    /// for the same accounts, so none is sent.
-    pub(crate) fn validate(&self) -> Result<(), Invalid> {
-        let Self { rpc, accounts: v1::Accounts { repo, user, ip }, class, price: _ } = self;
-        at_most("rpc", rpc, MAX_LABEL_BYTES)?;
-        at_most("class", class, MAX_CLASS_BYTES)?;
-        Accounts::new(repo.as_deref(), user.as_deref(), ip.as_deref(), Ipv6Prefix::default()).map_err(
-            |(kind, error)| match kind {
-                Some(kind) => Invalid::new(format!("accounts.{kind}"), error),
-                None => Invalid::new("accounts", "must name a repo, a user or an ip"),
-            },
-        )?;
-        Ok(())
+    /// The same without the names that the service would not take, and those names' faults. One that was sent would
+    /// spoil the whole request, and one that freed the request would be a way around every limit.
+    pub(crate) fn sound(&self) -> (Self, Vec<Invalid>) {
+        let (mut sound, mut faults) = (self.clone(), Vec::new());
+        for (field, label) in [("rpc", &mut sound.rpc), ("class", &mut sound.class)] {
+            if let Err(fault) = check_label(field, label) {
+                label.clear();
+                faults.push(fault);
+            }
+        }
+        let v1::Accounts { repo, user, ip } = &mut sound.accounts;
+        for (kind, id) in [(Kind::Repo, repo), (Kind::User, user), (Kind::Ip, ip)] {
+            let account = id.as_deref().map(|id| Account::new(kind, id, Ipv6Prefix::default()));
+            if let Some(Err(fault)) = account {
+                *id = None;
+                faults.push(Invalid::new(format!("accounts.{kind}"), fault));
+            }
+        }
+        (sound, faults)
+    }
+
+    /// Whether nobody pays.
+    pub(crate) fn has_no_account(&self) -> bool {
+        self.accounts == v1::Accounts::default()
     }
 
     pub(crate) const fn accounts(&self) -> &v1::Accounts {
@@ -89,11 +95,4 @@ impl Request {
             price: self.price.map(v1::Cost::from),
         }
     }
-}
-
-fn at_most(field: &str, text: &str, bytes: usize) -> Result<(), Invalid> {
-    if text.len() > bytes {
-        return Err(Invalid::new(field, format!("must be at most {bytes} bytes")));
-    }
-    Ok(())
 }

@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     stats: Mutex<Stats>,
     checks: Outage,
     told_of_invalid: AtomicBool,
+    told_of_no_account: AtomicBool,
     live: Mutex<HashMap<u64, Weak<Work>>>,
     next_id: AtomicU64,
 }
@@ -43,6 +44,7 @@ impl Shared {
             stats: Mutex::default(),
             checks: Outage::default(),
             told_of_invalid: AtomicBool::new(false),
+            told_of_no_account: AtomicBool::new(false),
             live: Mutex::default(),
             next_id: AtomicU64::new(0),
         }
@@ -81,11 +83,23 @@ impl Shared {
         }
     }
 
-    /// A request is one that the service would not take. Told once a process: whoever sends one sends many.
-    pub(crate) fn invalid(&self, invalid: &Invalid) {
+    /// A request has names that the service would not take. Told once a process: whoever sends one sends many.
+    pub(crate) fn invalid(&self, faults: &[Invalid]) {
         self.count(|stats| stats.invalid += 1);
         if !self.told_of_invalid.swap(true, Ordering::Relaxed) {
-            tracing::warn!(%invalid, "a request is neither checked nor charged; further ones are only counted");
+            let faults: Vec<_> = faults.iter().map(Invalid::to_string).collect();
+            let faults = faults.join(", ");
+            tracing::warn!(faults, "names are left out of a request; further ones are only counted");
+        }
+    }
+
+    /// A request names nobody whom the service would take. Told once a process.
+    pub(crate) fn without_account(&self) {
+        self.count(|stats| stats.without_account += 1);
+        if !self.told_of_no_account.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "a request without an account is neither checked nor charged; further ones are only counted"
+            );
         }
     }
 

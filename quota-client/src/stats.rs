@@ -10,8 +10,10 @@ pub struct Stats {
     pub denied: u64,
     /// Requests allowed that a limit in shadow would have refused; they are among `allowed` too.
     pub shadow: u64,
-    /// Requests that the service would not take, such as one without an account: neither checked nor charged.
+    /// Requests of which a name was left out, since the service would not take it.
     pub invalid: u64,
+    /// Requests that name no account, or none that the service would take: allowed, neither checked nor charged.
+    pub without_account: u64,
     /// Reports that were acknowledged.
     pub reports_sent: u64,
     /// Times that a report was sent again.

@@ -4,6 +4,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use quota_client::{Account, Ipv6Prefix, Kind};
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +14,8 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The name that HTTP Basic (RFC 7617) gives, without a look at the password: this is a demonstration.
+    /// The name that HTTP Basic (RFC 7617) gives, without a look at the password: this is a demonstration. A name that
+    /// the quota service would not take is nobody's: whoever has it would not be charged.
     pub(crate) fn of(headers: &HeaderMap, ip: IpAddr) -> Option<Self> {
         let (scheme, credentials) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("basic") {
@@ -21,7 +23,8 @@ impl Caller {
         }
         let credentials = String::from_utf8(STANDARD.decode(credentials.trim()).ok()?).ok()?;
         let (user, _) = credentials.split_once(':')?;
-        (!user.is_empty()).then(|| Self { user: user.to_owned(), ip })
+        Account::new(Kind::User, user, Ipv6Prefix::default()).ok()?;
+        Some(Self { user: user.to_owned(), ip })
     }
 }
 
@@ -31,7 +34,7 @@ mod tests {
 
     use super::*;
 
-    fn user(authorization: &'static str) -> Option<String> {
+    fn user(authorization: &str) -> Option<String> {
         let headers = HeaderMap::from_iter([(AUTHORIZATION, authorization.parse().unwrap())]);
         Caller::of(&headers, Ipv4Addr::LOCALHOST.into()).map(|caller| caller.user)
     }
@@ -42,6 +45,9 @@ mod tests {
         assert_eq!(user("basic YWxpY2U6").as_deref(), Some("alice"));
         for nobody in ["Bearer YWxpY2U6", "Basic", "Basic ?", "Basic YWxpY2U=", "Basic OnNlY3JldA=="] {
             assert_eq!(user(nobody), None, "{nobody}");
+        }
+        for name in ["a\nb".to_owned(), "x".repeat(1025)] {
+            assert_eq!(user(&format!("Basic {}", STANDARD.encode(format!("{name}:")))), None, "{name:?}");
         }
     }
 }

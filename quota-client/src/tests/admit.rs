@@ -137,22 +137,41 @@ async fn what_is_no_answer_allows_unchecked() {
 }
 
 #[tokio::test]
-async fn a_request_that_the_service_would_not_take_is_not_sent() {
+async fn a_name_that_the_service_would_not_take_is_left_out_and_the_rest_is_checked_and_charged() {
     let fake = Fake::start().await;
     let client = builder([&fake]).build().unwrap();
-    for request in [
-        Request::rpc("/x"),
-        Request::rpc("/x").user(""),
-        Request::rpc("/x").repo("../etc"),
-        fetch().class("x".repeat(65)),
-        Request::rpc("x".repeat(257)).user("alice"),
-    ] {
+    let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let request = Request::rpc("x".repeat(257)).class("a\nb").repo("../etc").user("a\0b").ip(ip);
+    let admission = allowed(&client, &request).await;
+    assert!(admission.checked());
+    admission.meter().sent(1);
+    drop(admission);
+    assert!(client.shutdown(LONG).await);
+    let heard = fake.heard();
+    let left = v1::Accounts { ip: Some("127.0.0.1".to_owned()), ..v1::Accounts::default() };
+    let check = &heard.checks[0];
+    assert_eq!((&*check.rpc, &*check.class, check.accounts.as_ref()), ("", "", Some(&left)));
+    assert_eq!(heard.reports[0].charges[0].accounts, Some(left));
+    assert_eq!((client.stats().invalid, client.stats().without_account), (1, 0));
+
+    fake.answers([Check::answer(deny(Duration::from_secs(1), false))]);
+    for request in [fetch().user(""), fetch().repo("x".repeat(1025)), fetch().class("x".repeat(257))] {
+        assert!(matches!(client.admit(&request).await, Decision::Deny(_)), "{request:?}");
+    }
+    assert_eq!(client.stats().invalid, 4);
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_pays_is_not_sent() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    for request in [Request::rpc("/x"), Request::rpc("/x").user(""), Request::rpc("/x").repo("../etc")] {
         let admission = allowed(&client, &request).await;
         assert!(!admission.checked());
         admission.meter().sent(1);
         client.meter(&request).sent(1);
     }
     assert!(client.shutdown(LONG).await);
-    assert_eq!(client.stats().invalid, 10);
+    assert_eq!((client.stats().invalid, client.stats().without_account), (4, 6));
     assert!(fake.heard().checks.is_empty() && fake.heard().reports.is_empty());
 }

@@ -24,7 +24,8 @@ async fn what_cannot_work_is_refused() {
     assert!(matches!(error(good().endpoints([""; 0])), BuildError::NoEndpoint));
     assert!(matches!(error(good().token("")), BuildError::Token));
     assert!(matches!(error(good().token("two\nlines")), BuildError::Token));
-    assert!(matches!(error(good().node("x".repeat(257))), BuildError::Node));
+    assert_eq!(error(good().node("x".repeat(257))).to_string(), "the node must be at most 256 bytes");
+    assert_eq!(error(good().node("a\nb")).to_string(), "the node must not contain control characters");
     assert!(matches!(error(good().deadline(Duration::ZERO)), BuildError::Duration));
     let tls = builder("https://quota-1:8081").ca_certificate("not PEM");
     assert!(matches!(error(tls), BuildError::Tls { .. }));
