@@ -84,7 +84,8 @@ impl Builder {
         self
     }
 
-    /// After this long a request is allowed unchecked. 50 ms unless set.
+    /// After this long a request is allowed unchecked. 100 ms unless set. Longer than the service may wait for its
+    /// store (50 ms unless set), or one that is set to refuse what it cannot check is never heard.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.settings.deadline = deadline;
         self

@@ -7,10 +7,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::builder::Builder;
-use crate::pool::Pool;
+use crate::pool::{NoAnswer, Pool};
 use crate::shared::Shared;
 use crate::work::Reservation;
-use crate::{Admission, Decision, Denial, Meter, Request, Stats, reporter};
+use crate::{Admission, Decision, Denial, Meter, Request, Stats, reporter, status};
 
 /// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
 ///
@@ -33,11 +33,15 @@ pub(crate) struct Settings {
     pub(crate) report_deadline: Duration,
 }
 
+/// The service gives its store 50 ms; its word that the store is lost, which may be a refusal, comes after that and
+/// must still be heard.
+const DEADLINE: Duration = Duration::from_millis(100);
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             node: String::new(),
-            deadline: Duration::from_millis(50),
+            deadline: DEADLINE,
             report_interval: Duration::from_secs(1),
             report_deadline: Duration::from_secs(5),
         }
@@ -58,7 +62,8 @@ impl Client {
     }
 
     /// Asks whether a request may be executed. Answers within the deadline, whatever the network does; where the
-    /// service does not answer, the request is allowed, unchecked.
+    /// service does not answer, the request is allowed, unchecked. It is refused where the service answers that it
+    /// cannot check and is set to refuse then.
     ///
     /// The question is never sent twice, since each answer may have reserved something.
     pub async fn admit(&self, request: &Request) -> Decision {
@@ -72,10 +77,14 @@ impl Client {
             .pool
             .ask(check, deadline, |mut client, check| async move { client.check(check).await })
             .await;
-        match answer.map_err(|error| error.to_string()).and_then(|response| self.read(response)) {
+        match self.read(answer) {
             Ok(Answer::Deny(denial)) => {
                 self.shared.checked(|stats| stats.denied += 1);
                 Decision::Deny(denial)
+            }
+            Ok(Answer::CannotCheck { retry_after }) => {
+                self.shared.refused_unavailable();
+                Decision::Deny(Denial::unavailable(retry_after, &self.shared.settings.node))
             }
             Ok(Answer::Allow { reservation, shadow }) => {
                 self.shared.checked(|stats| {
@@ -112,7 +121,15 @@ impl Client {
     }
 
     /// An answer as it is understood, or why it cannot be.
-    fn read(&self, response: v1::CheckResponse) -> Result<Answer, String> {
+    fn read(&self, answer: Result<v1::CheckResponse, NoAnswer>) -> Result<Answer, String> {
+        let response = match answer {
+            Ok(response) => response,
+            Err(error) => {
+                let refusal = if let NoAnswer::Status(status) = &error { status::refusal(status) } else { None };
+                let refused = refusal.map(|retry_after| Answer::CannotCheck { retry_after });
+                return refused.ok_or_else(|| error.to_string());
+            }
+        };
         match response.decision() {
             check_response::Decision::Deny => Denial::new(response, &self.shared.settings.node)
                 .map(Answer::Deny)
@@ -153,6 +170,7 @@ impl Client {
 enum Answer {
     Allow { reservation: Option<Reservation>, shadow: bool },
     Deny(Denial),
+    CannotCheck { retry_after: Duration },
 }
 
 impl std::fmt::Debug for Client {

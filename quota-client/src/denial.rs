@@ -8,19 +8,42 @@ use quota_proto::{Invalid, v1};
 
 pub use grpc::ERROR_REASON;
 
-/// A refusal: who is over which limit, and when to come back.
+/// A refusal: why, and when to come back.
 ///
 /// It reads as a sentence for people, and becomes the answer of a gRPC or HTTP service by `into()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    kind: Kind,
-    id: String,
-    resource: Resource,
-    used: u64,
-    limit: u64,
+    cause: Cause,
     retry_after: Duration,
     permanent: bool,
     node: String,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// An account is over its limit.
+    OverQuota(OverQuota),
+    /// The quota service has lost its store, and is set to refuse what it cannot check; or it cannot read what is
+    /// stored of an account.
+    Unavailable,
+}
+
+/// Who is over which limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OverQuota {
+    /// The kind of the account.
+    pub kind: Kind,
+    /// The account's name, in the spelling of the service.
+    pub id: String,
+    /// What it has used too much of.
+    pub resource: Resource,
+    /// How much it used in the window: microseconds, byte-seconds or bytes.
+    pub used: u64,
+    /// How much it may use, in the same unit.
+    pub limit: u64,
 }
 
 impl Denial {
@@ -31,44 +54,33 @@ impl Denial {
         let Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(limit)) }) = breach.limit else {
             return Err(Invalid::new("denied_by.limit", "must be an amount"));
         };
-        Ok(Self {
+        let over_quota = OverQuota {
             kind: breach.kind().try_into()?,
             resource: breach.resource().try_into()?,
             id: breach.id,
             used: breach.used,
             limit,
+        };
+        Ok(Self {
+            cause: Cause::OverQuota(over_quota),
             retry_after: quota_proto::age(response.retry_after.as_ref(), "retry_after")?,
             permanent: response.permanent,
             node: node.to_owned(),
         })
     }
 
-    /// The kind of the account.
-    pub const fn kind(&self) -> Kind {
-        self.kind
+    /// Of a service that cannot check the requests on `node`, and refuses them.
+    pub(crate) fn unavailable(retry_after: Duration, node: &str) -> Self {
+        Self { cause: Cause::Unavailable, retry_after, permanent: false, node: node.to_owned() }
     }
 
-    /// The account's name, in the spelling of the service.
-    pub fn id(&self) -> &str {
-        &self.id
+    /// Why.
+    pub const fn cause(&self) -> &Cause {
+        &self.cause
     }
 
-    /// What it has used too much of.
-    pub const fn resource(&self) -> Resource {
-        self.resource
-    }
-
-    /// How much it used in the window: microseconds, byte-seconds or bytes.
-    pub const fn used(&self) -> u64 {
-        self.used
-    }
-
-    /// How much it may use, in the same unit.
-    pub const fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// After this long it is below its limit, if it does nothing more until then.
+    /// After this long the account is below its limit, if it does nothing more until then; or, as far as can be
+    /// known, the service can check again.
     pub const fn retry_after(&self) -> Duration {
         self.retry_after
     }
@@ -87,12 +99,10 @@ impl Denial {
 
 impl std::fmt::Display for Denial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let resource = match self.resource {
-            Resource::Cpu => "CPU",
-            Resource::Memory => "memory",
-            Resource::Network => "network",
-        };
-        write!(f, "{} {} is over its {resource} quota", self.kind, self.id)?;
+        match &self.cause {
+            Cause::OverQuota(over) => write!(f, "{over}")?,
+            Cause::Unavailable => f.write_str("the quota service cannot check requests")?,
+        }
         if !self.node.is_empty() {
             write!(f, " on {}", self.node)?;
         }
@@ -101,6 +111,17 @@ impl std::fmt::Display for Denial {
         } else {
             write!(f, "; try again in {} s", self.retry_after_seconds())
         }
+    }
+}
+
+impl std::fmt::Display for OverQuota {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let resource = match self.resource {
+            Resource::Cpu => "CPU",
+            Resource::Memory => "memory",
+            Resource::Network => "network",
+        };
+        write!(f, "{} {} is over its {resource} quota", self.kind, self.id)
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Classification {
 /// Checks and meters the requests of the services within.
 ///
 /// A refused request does not reach the service: a gRPC request is answered with the [`Status`] of the [`Denial`],
-/// any other with its 429. Of the others the bytes of both bodies are counted, until the body of the response has
+/// any other with its 429 or 503. Of the others the bytes of both bodies are counted, until the body of the response has
 /// ended or is dropped; the [`Meter`] is among the request's extensions, so that the service can add its children.
 #[derive(Clone, Debug)]
 pub struct QuotaLayer<F> {

@@ -11,7 +11,7 @@
 //!     .endpoints(["http://quota-1:8081", "http://quota-2:8081"])
 //!     .node("gitaly-01")
 //!     .token(token)
-//!     .deadline(Duration::from_millis(50))
+//!     .deadline(Duration::from_millis(100))
 //!     .build()?;
 //!
 //! let request = Request::rpc("/gitaly.SSHService/SSHUploadPack")
@@ -64,6 +64,8 @@
 //! - [`Client::admit`] answers within the deadline. Where no endpoint answers, or the service has lost its store, the
 //!   request is allowed: [`Admission::checked`] says so, [`Stats::allowed_unchecked`] counts it, and one line in the
 //!   log tells where the outage began and one where it ended. A quota service that is away takes nothing down.
+//! - Where the service says that it cannot check and is set to refuse then (`store.fail = "closed"`), the request is
+//!   refused: [`Cause::Unavailable`].
 //! - A question is never sent twice, since each may have reserved something. Another endpoint is asked only where
 //!   there was no connection to send it over.
 //! - What is consumed is charged once an interval while the work goes on, and the rest when it has ended, however it
@@ -87,6 +89,7 @@ mod reporter;
 mod request;
 mod shared;
 mod stats;
+mod status;
 mod work;
 
 #[cfg(test)]
@@ -95,10 +98,10 @@ mod tests;
 pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use decision::{Admission, Decision};
-pub use denial::{Denial, ERROR_REASON};
+pub use denial::{Cause, Denial, ERROR_REASON, OverQuota};
 pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};
 pub use meter::{ChildMeter, Meter};
 pub use quota_core::{Account, Cost, InvalidAccount, Ipv6Prefix, Kind, Resource};
-pub use quota_proto::ERROR_DOMAIN;
+pub use quota_proto::{ERROR_DOMAIN, STORE_UNAVAILABLE};
 pub use request::Request;
 pub use stats::Stats;

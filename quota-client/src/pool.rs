@@ -10,6 +10,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 
+use crate::status::{has_no_store, is_partly_stored, is_transient};
 use roster::{Lease, Outcome, Roster};
 
 /// The service at one endpoint.
@@ -134,25 +135,15 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// Whether the same request may well succeed a little later or elsewhere.
-pub(crate) fn is_transient(status: &Status) -> bool {
-    matches!(
-        status.code(),
-        Code::Aborted
-            | Code::Cancelled
-            | Code::DeadlineExceeded
-            | Code::Internal
-            | Code::ResourceExhausted
-            | Code::Unavailable
-            | Code::Unknown
-    )
-}
-
 /// What an error says of its endpoint. One that has a cause was made on this side, of a broken connection; the
 /// others were answered.
 fn outcome(status: &Status) -> Outcome {
     if status.source().is_some() {
         Outcome::Failed
+    } else if has_no_store(status) {
+        Outcome::Elsewhere
+    } else if is_partly_stored(status) {
+        Outcome::Worked
     } else if is_transient(status) || status.code() == Code::Unimplemented {
         Outcome::Poor
     } else {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_proto::{ACCOUNT_NOT_STORED, v1};
+use quota_proto::v1;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
-use tonic::Status;
-use tonic_types::StatusExt as _;
+use tonic::{Code, Status};
 
 use crate::outage::Outage;
 use crate::pending::MAX_AGE;
-use crate::pool::{NoAnswer, Service, is_transient};
+use crate::pool::{NoAnswer, Service};
 use crate::shared::Shared;
+use crate::status::{is_partly_stored, is_transient, refused_charges};
 use crate::{Stats, backoff};
 
 /// How long the last reports are tried for, after the last clone of the client is dropped.
@@ -57,8 +57,11 @@ struct Reporter<'a> {
 /// What became of a report.
 enum End {
     Acknowledged(v1::ReportResponse),
-    Refused(NoAnswer),
-    TooOld,
+    /// All accounts have it, but some that cannot take it at the moment.
+    PartlyStored,
+    /// Of so many charges.
+    Refused(Status, u64),
+    TooOld(u64),
 }
 
 impl<'a> Reporter<'a> {
@@ -76,10 +79,9 @@ impl<'a> Reporter<'a> {
         loop {
             self.shared.collected.notified().await;
             while let Some(report) = self.freeze() {
-                let charges = report.charges.len() as u64;
                 let end = self.send(report).await;
                 self.shared.pending.lock().landed();
-                self.note(end, charges);
+                self.note(end);
                 self.shared.landed.notify_waiters();
             }
             self.shared.landed.notify_waiters();
@@ -102,13 +104,15 @@ impl<'a> Reporter<'a> {
         })
     }
 
-    async fn send(&self, mut report: v1::ReportRequest) -> End {
+    /// Sends until it is acknowledged or given up. A charge that the service refuses is left out, and the rest is a new
+    /// report: nothing of a refused one is applied.
+    async fn send(&mut self, mut report: v1::ReportRequest) -> End {
         let frozen = Instant::now();
         let (mut sent, mut failures) = (false, 0);
         loop {
             let held = frozen.elapsed();
             if held >= MAX_AGE {
-                return End::TooOld;
+                return End::TooOld(report.charges.len() as u64);
             }
             report.held = prost_types::Duration::try_from(held).ok();
             let deadline = Instant::now() + self.shared.settings.report_deadline;
@@ -121,8 +125,16 @@ impl<'a> Reporter<'a> {
             sent |= is_sent;
             match answer {
                 Ok(response) => return End::Acknowledged(response),
-                Err(NoAnswer::Status(status)) if !is_transient(&status) || is_stored_elsewhere(&status) => {
-                    return End::Refused(NoAnswer::Status(status));
+                Err(NoAnswer::Status(status)) if is_partly_stored(&status) => return End::PartlyStored,
+                Err(NoAnswer::Status(status)) if !is_transient(&status) => {
+                    let left_out = leave_out_refused(&mut report.charges, &status);
+                    if left_out == 0 || report.charges.is_empty() {
+                        return End::Refused(status, left_out + report.charges.len() as u64);
+                    }
+                    self.lost(left_out, &message(&status));
+                    self.sequence += 1;
+                    report.sequence = self.sequence;
+                    sent = false;
                 }
                 Err(error) => {
                     if self.outage.failed(Instant::now()) {
@@ -136,20 +148,28 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    fn note(&self, end: End, charges: u64) {
+    fn note(&self, end: End) {
         match end {
             End::Acknowledged(response) => {
                 self.shared.count(|stats: &mut Stats| {
                     stats.reports_sent += 1;
                     stats.charges_too_old += u64::from(response.dropped_old);
                 });
-                let now = Instant::now();
-                if let Some(over) = self.outage.worked(now).max(self.losses.worked(now)) {
-                    tracing::info!(lasted = ?over.lasted, "the quota service takes reports again");
-                }
+                self.worked();
             }
-            End::Refused(error) => self.lost(charges, &error.to_string()),
-            End::TooOld => self.lost(charges, "a whole window has passed"),
+            End::PartlyStored => {
+                self.shared.count(|stats| stats.reports_partly_stored += 1);
+                self.worked();
+            }
+            End::Refused(status, charges) => self.lost(charges, &message(&status)),
+            End::TooOld(charges) => self.lost(charges, "a whole window has passed"),
+        }
+    }
+
+    fn worked(&self) {
+        let now = Instant::now();
+        if let Some(over) = self.outage.worked(now).max(self.losses.worked(now)) {
+            tracing::info!(lasted = ?over.lasted, "the quota service takes reports again");
         }
     }
 
@@ -159,16 +179,26 @@ impl<'a> Reporter<'a> {
             tracing::warn!(
                 reason,
                 charges,
-                "a report to the quota service is lost; further ones are only counted"
+                "charges are lost to the quota service; further ones are only counted"
             );
         }
     }
 }
 
-/// Whether all accounts have the report, but for some that cannot take it at the moment: the reports after it must not
-/// wait for those.
-fn is_stored_elsewhere(status: &Status) -> bool {
-    status.get_details_error_info().is_some_and(|info| info.reason == ACCOUNT_NOT_STORED)
+/// Leaves out the charges that an error refuses. Returns how many: none where it names none.
+fn leave_out_refused(charges: &mut Vec<v1::Charge>, status: &Status) -> u64 {
+    if status.code() != Code::InvalidArgument {
+        return 0;
+    }
+    let refused = refused_charges(status);
+    let before = charges.len();
+    let mut index = 0..;
+    charges.retain(|_| index.next().is_none_or(|index| !refused.contains(&index)));
+    (before - charges.len()) as u64
+}
+
+fn message(status: &Status) -> String {
+    format!("{:?}: {}", status.code(), status.message())
 }
 
 /// A name that is new at each start of the process.

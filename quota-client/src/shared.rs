@@ -27,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) landed: Notify,
     stats: Mutex<Stats>,
     checks: Outage,
+    refusals: Outage,
     told_of_invalid: AtomicBool,
     told_of_no_account: AtomicBool,
     live: Mutex<HashMap<u64, Weak<Work>>>,
@@ -43,6 +44,7 @@ impl Shared {
             landed: Notify::new(),
             stats: Mutex::default(),
             checks: Outage::default(),
+            refusals: Outage::default(),
             told_of_invalid: AtomicBool::new(false),
             told_of_no_account: AtomicBool::new(false),
             live: Mutex::default(),
@@ -67,7 +69,14 @@ impl Shared {
     /// The service has answered a check.
     pub(crate) fn checked(&self, change: impl FnOnce(&mut Stats)) {
         self.count(change);
-        if let Some(over) = self.checks.worked(Instant::now()) {
+        let now = Instant::now();
+        if let Some(over) = self.refusals.worked(now) {
+            tracing::info!(
+                lasted = ?over.lasted, refused = over.failures,
+                "the quota service can check again: requests are refused no more for want of it"
+            );
+        }
+        if let Some(over) = self.checks.worked(now) {
             tracing::info!(
                 lasted = ?over.lasted, allowed_unchecked = over.failures,
                 "the quota service answers again: requests are checked"
@@ -80,6 +89,14 @@ impl Shared {
         self.count(|stats| stats.allowed_unchecked += 1);
         if self.checks.failed(Instant::now()) {
             tracing::warn!(reason, "the quota service does not check: requests are allowed unchecked");
+        }
+    }
+
+    /// A request is refused, since the service cannot check.
+    pub(crate) fn refused_unavailable(&self) {
+        self.count(|stats| stats.refused_unavailable += 1);
+        if self.refusals.failed(Instant::now()) {
+            tracing::warn!("the quota service cannot check, and is set to refuse: requests are refused");
         }
     }
 

@@ -6,8 +6,10 @@ pub struct Stats {
     pub allowed: u64,
     /// Requests allowed without the service's word: it was away, late, without its store, or in error.
     pub allowed_unchecked: u64,
-    /// Requests that were refused.
+    /// Requests that were refused, since an account is over its limit.
     pub denied: u64,
+    /// Requests that were refused, since the service cannot check and is set to refuse then.
+    pub refused_unavailable: u64,
     /// Requests allowed that a limit in shadow would have refused; they are among `allowed` too.
     pub shadow: u64,
     /// Requests of which a name was left out, since the service would not take it.
@@ -16,6 +18,8 @@ pub struct Stats {
     pub without_account: u64,
     /// Reports that were acknowledged.
     pub reports_sent: u64,
+    /// Reports that all accounts have, but some that could not take theirs and are not charged.
+    pub reports_partly_stored: u64,
     /// Times that a report was sent again.
     pub reports_resent: u64,
     /// Charges that wait to be reported, or are on their way.

@@ -1,7 +1,7 @@
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
-use quota_client::Denial;
+use quota_client::{Cause, Denial};
 
 /// Why a request is not executed. Git shows what is `text/plain` to its user, after `remote:`.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +11,7 @@ pub(crate) enum Refusal {
     #[error("say who you are: any password will do")]
     Unauthenticated,
     #[error("{0}")]
-    OverQuota(Denial),
+    Denied(Denial),
     #[error("content encoding {0:?} is not understood")]
     Encoding(String),
     #[error("too many git processes run; try again in a second")]
@@ -25,7 +25,10 @@ impl IntoResponse for Refusal {
         let status = match &self {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::OverQuota(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Denied(denial) => match denial.cause() {
+                Cause::OverQuota(_) => StatusCode::TOO_MANY_REQUESTS,
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            },
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken(error) => {
@@ -40,7 +43,7 @@ impl IntoResponse for Refusal {
             Self::Unauthenticated => {
                 headers.insert(WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Basic realm=\"git\""));
             }
-            Self::OverQuota(denial) => {
+            Self::Denied(denial) => {
                 headers.insert(RETRY_AFTER, denial.retry_after_seconds().into());
             }
             Self::Busy => {

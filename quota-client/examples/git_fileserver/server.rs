@@ -114,7 +114,7 @@ impl Inner {
                 }
                 Ok(admission.meter())
             }
-            Decision::Deny(denial) => Err(Refusal::OverQuota(denial)),
+            Decision::Deny(denial) => Err(Refusal::Denied(denial)),
         }
     }
 }

@@ -14,12 +14,13 @@ use std::time::Duration;
 use async_compression::tokio::bufread::GzipEncoder;
 use fake::{Check, Fake, Heard};
 use quota_client::{Client, Cost};
-use quota_proto::v1;
+use quota_proto::{STORE_UNAVAILABLE, v1};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
+use tonic::Code;
 
 use crate::child::Children;
 use crate::server::Server;
@@ -187,6 +188,16 @@ async fn a_refusal_is_shown_to_the_user() {
         "{shown}"
     );
     assert!(shown.contains("429"), "{shown}");
+}
+
+#[tokio::test]
+async fn that_the_quota_service_cannot_check_is_shown_too() {
+    let site = Site::start().await;
+    site.fake.answers([Check::Refuse(Code::Unavailable, STORE_UNAVAILABLE)]);
+    let refused = site.git(&["clone", &site.url("alice"), "copy"]).await;
+    let shown = String::from_utf8(refused.stderr).unwrap();
+    let sentence = "remote: the quota service cannot check requests on gitaly-01; try again in 1 s\n";
+    assert!(shown.contains(sentence) && shown.contains("503"), "{shown}");
 }
 
 /// A request as git sends it, without git. HTTP/1.0 ends the answer with the connection.

@@ -1,30 +1,36 @@
-use quota_proto::ERROR_DOMAIN;
+use quota_proto::{ERROR_DOMAIN, STORE_UNAVAILABLE};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, QuotaViolation, StatusExt as _};
 
-use super::Denial;
+use super::{Cause, Denial};
 
-/// The reason in the `google.rpc.ErrorInfo` of a refusal.
+/// The reason in the `google.rpc.ErrorInfo` of a refusal of an account over its limit.
 pub const ERROR_REASON: &str = "OVER_QUOTA";
 
 impl From<Denial> for Status {
-    /// `RESOURCE_EXHAUSTED`, with `google.rpc.RetryInfo`, `QuotaFailure` and `ErrorInfo`; the last has the members
-    /// `kind`, `id`, `resource` and `permanent`.
+    /// With `google.rpc.RetryInfo` and `ErrorInfo`. Over quota: `RESOURCE_EXHAUSTED`, with `QuotaFailure` too, and
+    /// `kind`, `id`, `resource` and `permanent` in the `ErrorInfo`. Where the service cannot check: `UNAVAILABLE`.
     fn from(denial: Denial) -> Self {
         let message = denial.to_string();
-        let subject = format!("{}:{}", denial.kind, denial.id);
         let mut details = ErrorDetails::with_retry_info(Some(denial.retry_after));
-        details.set_quota_failure([QuotaViolation::new(subject, message.clone())]);
-        details.set_error_info(
-            ERROR_REASON,
-            ERROR_DOMAIN,
-            [
-                ("kind".to_owned(), denial.kind.to_string()),
-                ("resource".to_owned(), denial.resource.to_string()),
-                ("permanent".to_owned(), denial.permanent.to_string()),
-                ("id".to_owned(), denial.id),
-            ],
-        );
-        Status::with_error_details(Code::ResourceExhausted, message, details)
+        let code = match denial.cause {
+            Cause::OverQuota(over) => {
+                let subject = format!("{}:{}", over.kind, over.id);
+                details.set_quota_failure([QuotaViolation::new(subject, message.clone())]);
+                let metadata = [
+                    ("kind".to_owned(), over.kind.to_string()),
+                    ("resource".to_owned(), over.resource.to_string()),
+                    ("permanent".to_owned(), denial.permanent.to_string()),
+                    ("id".to_owned(), over.id),
+                ];
+                details.set_error_info(ERROR_REASON, ERROR_DOMAIN, metadata);
+                Code::ResourceExhausted
+            }
+            Cause::Unavailable => {
+                details.set_error_info(STORE_UNAVAILABLE, ERROR_DOMAIN, []);
+                Code::Unavailable
+            }
+        };
+        Status::with_error_details(code, message, details)
     }
 }

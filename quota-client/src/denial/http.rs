@@ -4,30 +4,39 @@ use quota_core::Resource;
 use quota_proto::PROBLEM_TYPES;
 use serde_json::json;
 
-use super::Denial;
+use super::{Cause, Denial};
 
 impl<B: From<String>> From<Denial> for Response<B> {
-    /// 429 with `Retry-After` and a problem document (RFC 9457). The standings of the request's other accounts,
-    /// which the service's own answer has, are none of the caller's business.
+    /// With `Retry-After` and a problem document (RFC 9457): 429 over quota, 503 where the service cannot check. The
+    /// standings of the request's other accounts, which the service's own answer has, are none of the caller's
+    /// business.
     fn from(denial: Denial) -> Self {
-        let body = json!({
-            "type": format!("{PROBLEM_TYPES}over-quota"),
-            "title": "Over quota",
-            "status": StatusCode::TOO_MANY_REQUESTS.as_u16(),
+        let (status, name, title) = match &denial.cause {
+            Cause::OverQuota(_) => (StatusCode::TOO_MANY_REQUESTS, "over-quota", "Over quota"),
+            Cause::Unavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", "The store is unavailable")
+            }
+        };
+        let mut body = json!({
+            "type": format!("{PROBLEM_TYPES}{name}"),
+            "title": title,
+            "status": status.as_u16(),
             "detail": denial.to_string(),
             "decision": "deny",
-            "denied_by": {
-                "kind": denial.kind.as_str(),
-                "id": denial.id,
-                "resource": denial.resource.as_str(),
-                "used": amount(denial.resource, denial.used),
-                "limit": amount(denial.resource, denial.limit),
-            },
             "retry_after_seconds": denial.retry_after.as_secs_f64(),
             "permanent": denial.permanent,
         });
+        if let Cause::OverQuota(over) = &denial.cause {
+            body["denied_by"] = json!({
+                "kind": over.kind.as_str(),
+                "id": over.id,
+                "resource": over.resource.as_str(),
+                "used": amount(over.resource, over.used),
+                "limit": amount(over.resource, over.limit),
+            });
+        }
         let mut response = Response::new(B::from(body.to_string()));
-        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(RETRY_AFTER, denial.retry_after_seconds().into());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

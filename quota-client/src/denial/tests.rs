@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use quota_proto::ERROR_DOMAIN;
+use quota_proto::{ERROR_DOMAIN, STORE_UNAVAILABLE};
 
 use super::*;
 
@@ -68,6 +68,32 @@ fn it_is_an_http_problem_document() {
     assert_eq!(body["status"], 429);
     assert_eq!(body["retry_after_seconds"], 0.2);
     assert_eq!(body["permanent"], false);
+}
+
+#[test]
+fn that_the_service_cannot_check_is_told_apart() {
+    let denial = Denial::unavailable(Duration::from_millis(700), "gitaly-01");
+    let sentence = "the quota service cannot check requests on gitaly-01; try again in 1 s";
+    assert_eq!(denial.to_string(), sentence);
+
+    let status = Status::from(denial.clone());
+    assert_eq!((status.code(), status.message()), (Code::Unavailable, sentence));
+    let details = status.get_error_details();
+    assert_eq!(details.retry_info().unwrap().retry_delay, Some(Duration::from_millis(700)));
+    let info = details.error_info().unwrap();
+    assert_eq!([&*info.domain, &*info.reason], [ERROR_DOMAIN, STORE_UNAVAILABLE]);
+    assert!(details.quota_failure().is_none());
+
+    let response = ::http::Response::<String>::from(denial);
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["retry-after"]),
+        (503, &"1".parse().unwrap())
+    );
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    let body: Value = serde_json::from_str(response.body()).unwrap();
+    assert_eq!(body["type"], format!("{}store-unavailable", quota_proto::PROBLEM_TYPES));
+    assert_eq!((&body["status"], &body["detail"]), (&json!(503), &json!(sentence)));
+    assert_eq!(body.get("denied_by"), None);
 }
 
 #[test]

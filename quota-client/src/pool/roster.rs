@@ -2,7 +2,8 @@
 //!
 //! An endpoint that works is kept to. One whose connection fails is set aside, for longer after each failure in a
 //! row; when that time is over, exactly one attempt probes it. One that answers late or poorly is only passed over in
-//! favour of another that works, and set aside after [`STRIKES`] in a row: a single slow answer says little.
+//! favour of another that works, and set aside after [`STRIKES`] in a row: a single slow answer says little. One that
+//! answers without its store is passed over too, and never set aside: were all of them, nobody could refuse any more.
 
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ pub(super) enum Outcome {
     Worked,
     /// It cannot be reached, or its connection broke.
     Failed,
+    /// It answered well that it cannot at the moment, which another may. It is not set aside, since its word counts.
+    Elsewhere,
     /// It did not answer in time, or answered that it cannot.
     Poor,
     /// Nobody waited for the answer.
@@ -116,6 +119,12 @@ impl Roster {
                 entry.failures = 0;
                 entry.enter(State::Working { strikes: 0 });
                 self.preferred = index;
+                None
+            }
+            (_, Outcome::Elsewhere) => {
+                entry.failures = 0;
+                entry.enter(State::Working { strikes: 0 });
+                self.preferred = next;
                 None
             }
             (State::Probing, Outcome::Abandoned) => {
@@ -206,6 +215,16 @@ mod tests {
         for outcome in [Outcome::Poor, Outcome::Poor, Outcome::Worked, Outcome::Poor, Outcome::Poor] {
             let lease = roster.pick(now).unwrap();
             assert_eq!(roster.settle(lease, outcome, now, 0.0), None);
+        }
+    }
+
+    #[test]
+    fn one_without_its_store_is_passed_over_but_never_set_aside() {
+        let (mut roster, now) = (Roster::new(2), Instant::now());
+        for expected in [0, 1, 0, 1, 0, 1, 0, 1] {
+            let lease = roster.pick(now).unwrap();
+            assert_eq!(lease.index, expected);
+            assert_eq!(roster.settle(lease, Outcome::Elsewhere, now, 0.0), None);
         }
     }
 

@@ -1,12 +1,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use quota_core::Cost;
-use quota_proto::v1;
+use quota_proto::{ACCOUNT_UNREADABLE, STORE_UNAVAILABLE, v1};
 use tokio::time::Instant;
 use tonic::Code;
 
 use super::fake::Check;
 use super::*;
+use crate::Cause;
 use crate::denial::tests::deny;
 
 #[tokio::test]
@@ -134,6 +135,36 @@ async fn what_is_no_answer_allows_unchecked() {
     }
     fake.answers([Check::allow()]);
     assert!(allowed(&client, &fetch()).await.checked(), "none of these says that the endpoint is away");
+}
+
+#[tokio::test]
+async fn a_service_that_cannot_check_and_refuses_is_heeded_for_as_long_as_it_says_so() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let refusals = [(Code::Unavailable, STORE_UNAVAILABLE), (Code::DataLoss, ACCOUNT_UNREADABLE)];
+    for (code, reason) in refusals.into_iter().cycle().take(12) {
+        fake.answers([Check::Refuse(code, reason)]);
+        let Decision::Deny(denial) = client.admit(&fetch()).await else { panic!("allowed: {reason}") };
+        assert_eq!(denial.cause(), &Cause::Unavailable);
+        assert_eq!(denial.retry_after(), Duration::from_millis(700));
+        assert!(!denial.permanent());
+    }
+    assert_eq!((client.stats().refused_unavailable, client.stats().denied), (12, 0));
+    fake.answers([Check::Refuse(Code::Unavailable, "DRAINING")]);
+    assert!(!allowed(&client, &fetch()).await.checked(), "any other error is no answer");
+    fake.answers([Check::allow()]);
+    assert!(allowed(&client, &fetch()).await.checked());
+}
+
+#[tokio::test]
+async fn another_endpoint_may_have_the_store_that_one_has_lost() {
+    let (lost, good) = (Fake::start().await, Fake::start().await);
+    lost.answers([Check::Refuse(Code::Unavailable, STORE_UNAVAILABLE)]);
+    let client = builder([&lost, &good]).build().unwrap();
+    assert!(matches!(client.admit(&fetch()).await, Decision::Deny(_)));
+    for _ in 0..3 {
+        assert!(allowed(&client, &fetch()).await.checked());
+    }
 }
 
 #[tokio::test]

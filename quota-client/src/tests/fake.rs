@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use quota_core::Cost;
@@ -45,6 +46,8 @@ pub(crate) struct Heard {
 pub(crate) enum Check {
     Answer(Box<v1::CheckResponse>),
     Fail(Code),
+    /// Refused with this `google.rpc.ErrorInfo.reason`; to be tried again in 700 ms.
+    Refuse(Code, &'static str),
     Hang,
 }
 
@@ -54,6 +57,8 @@ pub(crate) enum Report {
     Fail(Code),
     /// Stored, but for an account that cannot take it.
     NotStored,
+    /// Refused for the charge of this index.
+    Refuse(usize),
     Hang,
 }
 
@@ -172,6 +177,11 @@ impl QuotaService for State {
         match self.next_check() {
             Check::Answer(response) => Ok(Response::new(*response)),
             Check::Fail(code) => Err(Status::new(code, "as told")),
+            Check::Refuse(code, reason) => {
+                let mut details = ErrorDetails::with_retry_info(Some(Duration::from_millis(700)));
+                details.set_error_info(reason, ERROR_DOMAIN, []);
+                Err(Status::with_error_details(code, "as told", details))
+            }
             Check::Hang => pending().await,
         }
     }
@@ -190,6 +200,10 @@ impl QuotaService for State {
             Some(Report::NotStored) => {
                 let details = ErrorDetails::with_error_info(ACCOUNT_NOT_STORED, ERROR_DOMAIN, []);
                 Err(Status::with_error_details(Code::Unavailable, "as told", details))
+            }
+            Some(Report::Refuse(index)) => {
+                let details = ErrorDetails::with_bad_request_violation(format!("charges[{index}].cost"), "as told");
+                Err(Status::with_error_details(Code::InvalidArgument, "as told", details))
             }
             Some(Report::Hang) => pending().await,
         }

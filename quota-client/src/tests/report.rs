@@ -107,7 +107,7 @@ async fn a_report_that_is_refused_is_given_up_at_once() {
     let fake = Fake::start().await;
     let client = builder([&fake]).build().unwrap();
     let codes = [Code::InvalidArgument, Code::PermissionDenied, Code::Unauthenticated].map(Report::Fail);
-    for (lost, answer) in (1..).zip(codes.into_iter().chain([Report::NotStored])) {
+    for (lost, answer) in (1..).zip(codes.into_iter().chain([Report::Refuse(0)])) {
         fake.answers_reports([answer]);
         client.meter(&fetch()).sent(10);
         assert!(client.shutdown(LONG).await, "{answer:?}");
@@ -117,6 +117,55 @@ async fn a_report_that_is_refused_is_given_up_at_once() {
     assert!(client.shutdown(LONG).await);
     let sequences: Vec<_> = fake.heard().reports.iter().map(|report| report.sequence).collect();
     assert_eq!(sequences, [1, 2, 3, 4, 5]);
+}
+
+/// One report of three charges, of 1, 10 and 100 bytes.
+fn meter_three(client: &Client) {
+    for (user, bytes) in [("a", 1), ("b", 10), ("c", 100)] {
+        client.meter(&Request::rpc("/x").user(user)).sent(bytes);
+    }
+}
+
+fn amounts(report: &v1::ReportRequest) -> Vec<u64> {
+    report.charges.iter().map(|charge| charge.cost.unwrap().network_bytes).collect()
+}
+
+#[tokio::test]
+async fn a_charge_that_is_refused_is_left_out_and_the_rest_is_a_new_report() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).report_interval(LONG).build().unwrap();
+    fake.answers_reports([Report::Refuse(1), Report::Refuse(0)]);
+    meter_three(&client);
+    assert!(client.shutdown(LONG).await);
+    let heard = fake.heard();
+    let sent: Vec<_> = heard.reports.iter().map(|report| (report.sequence, amounts(report))).collect();
+    assert_eq!(sent, [(1, vec![1, 10, 100]), (2, vec![1, 100]), (3, vec![100])]);
+    let stats = client.stats();
+    assert_eq!((stats.reports_sent, stats.reports_resent, stats.charges_lost), (1, 0, 2));
+
+    fake.answers_reports([Report::Refuse(3)]);
+    meter_three(&client);
+    assert!(client.shutdown(LONG).await);
+    assert_eq!(fake.heard().reports.len(), 4, "it names no charge of the report");
+    assert_eq!(client.stats().charges_lost, 5);
+    meter_three(&client);
+    assert!(client.shutdown(LONG).await);
+    assert_eq!(fake.heard().reports[4].sequence, 5);
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_take_a_report_loses_neither_the_others_nor_the_endpoint() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).report_interval(LONG).build().unwrap();
+    fake.answers_reports([Report::NotStored; 5]);
+    for _ in 0..5 {
+        meter_three(&client);
+        assert!(client.shutdown(LONG).await);
+    }
+    assert!(allowed(&client, &fetch()).await.checked(), "it is not set aside");
+    let stats = client.stats();
+    assert_eq!((stats.reports_partly_stored, stats.charges_lost, stats.reports_resent), (5, 0, 0));
+    assert_eq!(fake.heard().reports.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
