@@ -125,7 +125,8 @@ impl Client {
         let response = match answer {
             Ok(response) => response,
             Err(error) => {
-                let refusal = if let NoAnswer::Status(status) = &error { status::refusal(status) } else { None };
+                let refusal =
+                    if let NoAnswer::Status(status) = &error { status::refusal(status) } else { None };
                 let refused = refusal.map(|retry_after| Answer::CannotCheck { retry_after });
                 return refused.ok_or_else(|| error.to_string());
             }

@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn refused_charges_are_read_from_the_fields_at_fault() {
-        let fields = ["charges[3].cost.cpu_micros", "charges[0]", "charges[x]", "charges[-1]", "charges", "source"];
+        let fields =
+            ["charges[3].cost.cpu_micros", "charges[0]", "charges[x]", "charges[-1]", "charges", "source"];
         let violations: Vec<_> = fields.map(|field| FieldViolation::new(field, "is wrong")).into();
         let details = ErrorDetails::with_bad_request(violations);
         let status = Status::with_error_details(Code::InvalidArgument, "", details);

@@ -202,7 +202,8 @@ impl QuotaService for State {
                 Err(Status::with_error_details(Code::Unavailable, "as told", details))
             }
             Some(Report::Refuse(index)) => {
-                let details = ErrorDetails::with_bad_request_violation(format!("charges[{index}].cost"), "as told");
+                let details =
+                    ErrorDetails::with_bad_request_violation(format!("charges[{index}].cost"), "as told");
                 Err(Status::with_error_details(Code::InvalidArgument, "as told", details))
             }
             Some(Report::Hang) => pending().await,
