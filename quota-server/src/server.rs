@@ -28,8 +28,13 @@ pub enum StartError {
         reason: std::io::Error,
     },
     /// The store refuses for a reason that waiting does not mend.
-    #[error("store.url: {0}")]
-    Store(StoreError),
+    #[error("store.url = {url}: {reason}")]
+    Store {
+        /// Where it is, without the password.
+        url: String,
+        /// What it says.
+        reason: StoreError,
+    },
     /// The metrics contradict each other.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -53,7 +58,7 @@ impl Server {
         let metrics = Arc::new(Metrics::new(&config.policy)?);
         let (mut serving, mut upkeep) = (JoinSet::new(), JoinSet::new());
         let (store, kind) = open_store(&config, &metrics, &mut upkeep).await?;
-        tracing::info!(store = kind.name(), "{}", kind.detail());
+        tracing::info!(store = kind.name(), url = %config.store.url, "{}", kind.detail());
 
         let denials = Arc::new(Denials::default());
         let summing = Arc::clone(&denials);
@@ -142,14 +147,15 @@ async fn open_store(
         }
         StoreUrl::Redis(url) => {
             let store = RedisStore::new(&config.store, url, config.window, Scripts::default());
-            let store = store.map_err(StartError::Store)?;
+            let refused = |reason| StartError::Store { url: url.to_string(), reason };
+            let store = store.map_err(refused)?;
             match store.connect().await {
                 Ok(()) => {}
                 // It may be on its way up, as this server is.
                 Err(error) if matches!(error.cause(), Cause::Connection | Cause::Busy | Cause::Timeout) => {
-                    tracing::warn!(%error, "starting without the store");
+                    tracing::warn!(%url, %error, "starting without the store");
                 }
-                Err(error) => return Err(StartError::Store(error)),
+                Err(error) => return Err(refused(error)),
             }
             Ok((Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics))), StoreKind::Redis))
         }

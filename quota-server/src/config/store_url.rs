@@ -31,6 +31,15 @@ impl StoreUrl {
     }
 }
 
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory://"),
+            Self::Redis(url) => fmt::Display::fmt(url, f),
+        }
+    }
+}
+
 impl RedisUrl {
     /// The URL with its password, for nothing but a connection.
     pub fn expose(&self) -> &str {

@@ -15,7 +15,7 @@ pub enum StoreError {
     #[error("the store refuses: {0}")]
     Refused(String, Cause),
     /// It answers something else than was asked for.
-    #[error("the store answered what cannot be read: {0}")]
+    #[error("the store answered: {0}")]
     Malformed(String),
     /// What it holds of this account cannot be read.
     #[error("what is stored of {0} cannot be read")]
