@@ -89,8 +89,8 @@ async fn answer(
 }
 
 impl Inner {
-    /// Leave to answer a request, and what meters it. Asks where a conversation begins, and where one is continued
-    /// that did not begin here.
+    /// Leave to answer a request, and what meters it. Asks where a conversation begins, where one is continued
+    /// that did not begin here, and now and then in one that is long.
     async fn permit(
         &self,
         caller: Caller,
@@ -104,14 +104,12 @@ impl Inner {
             .ip(caller.ip)
             .class("interactive");
         let conversation = Conversation { caller, repo: repository.id.clone(), service };
-        if step == Step::Post && self.conversations.lock().is_admitted(&conversation, Instant::now()) {
+        if step == Step::Post && self.conversations.lock().goes_on(&conversation, Instant::now()) {
             return Ok(self.quota.meter(&request));
         }
         match self.quota.admit(&request).await {
             Decision::Allow(admission) => {
-                if step == Step::InfoRefs {
-                    self.conversations.lock().admit(conversation, Instant::now());
-                }
+                self.conversations.lock().admit(conversation, Instant::now());
                 Ok(admission.meter())
             }
             Decision::Deny(denial) => Err(Refusal::Denied(denial)),

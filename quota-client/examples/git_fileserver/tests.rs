@@ -226,6 +226,44 @@ async fn a_conversation_that_begins_in_the_middle_is_asked_about() {
 }
 
 #[tokio::test]
+async fn one_admission_does_not_buy_any_amount_of_work() {
+    let site = Site::start().await;
+    site.fake.answers([Check::allow(), deny()]);
+    let get = send(&site, "GET /group/project.git/info/refs?service=git-upload-pack", "", b"").await;
+    assert_eq!(status(get).await, 200);
+    for request in 1.. {
+        let post = send(&site, "POST /group/project.git/git-upload-pack", "", b"0000").await;
+        if status(post).await == 429 {
+            break;
+        }
+        assert!(request < 100, "it is never asked about");
+    }
+    assert_eq!(checked(&site.fake.heard()), ["InfoRefsUploadPack", "PostUploadPackWithSidechannel"]);
+}
+
+/// The longest negotiation there is for so many commits: none of them is known to the server.
+#[tokio::test]
+async fn a_fetch_that_takes_many_rounds_is_one_conversation() {
+    let site = Site::start().await;
+    let own = site.path("own");
+    assert!(site.git(&["init", "own"]).await.status.success());
+    let mut history = String::new();
+    for second in 0..5000 {
+        history += &format!("commit refs/heads/own\ncommitter a <a@example.org> {second} +0000\ndata 0\n\n");
+    }
+    std::fs::write(own.join("history"), history).unwrap();
+    let script = "git fast-import --quiet < history";
+    assert!(git(&own, &["-c", &format!("alias.import=!{script}"), "import"]).await.status.success());
+    for version in ["0", "2"] {
+        let before = site.fake.heard().checks.len();
+        let config = format!("protocol.version={version}");
+        let fetched = git(&own, &["-c", &config, "fetch", &site.url("alice"), "main"]).await;
+        assert!(fetched.status.success(), "{fetched:?}");
+        assert_eq!(checked(&site.fake.heard())[before..], ["InfoRefsUploadPack"], "version {version}");
+    }
+}
+
+#[tokio::test]
 async fn a_compressed_request_is_understood_and_counts_as_it_came() {
     let site = Site::start().await;
     let mut body = Vec::new();
