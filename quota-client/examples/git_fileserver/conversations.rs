@@ -13,8 +13,8 @@ const LIFETIME: Duration = Duration::from_secs(300);
 ///
 /// A push sends two: an empty probe, and the pack. A fetch lists the references in one (protocol v2), and says what
 /// it has in further ones: 16 commits in the first, twice as many in each up to 16,384, then a tenth more in each
-/// (git's fetch-pack.c). So many requests are a history of a million commits of which the server has none; a fetch
-/// of which it has some takes a handful.
+/// (git's fetch-pack.c). So many requests are a history of a million commits of which the server has none (of 100,000
+/// in the older protocols, which repeat what they said); one of which it has some takes a handful.
 const REQUESTS: u32 = 32;
 
 /// The most conversations that are remembered. The requests of one that was forgotten are asked about.

@@ -35,6 +35,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How long requests that run may go on after the server is told to stop.
 const GRACE: Duration = Duration::from_secs(20);
 
+/// How long it may take until processes that were killed have ended.
+const REAPED: Duration = Duration::from_secs(2);
+
 /// How long the last report may take.
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
@@ -80,14 +83,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
         // Nobody listens where serving has ended before.
         let _ = told.send(());
     });
+    let all_ended = async {
+        serving.await?;
+        children.all_reaped().await;
+        std::io::Result::Ok(())
+    };
     tokio::select! {
-        served = async { serving.await } => served?,
+        ended = all_ended => ended?,
         () = async { if is_told.await.is_ok() { tokio::time::sleep(GRACE).await } } => {
             tracing::warn!("requests still run after {GRACE:?}: they are ended");
+            children.end_all();
+            if tokio::time::timeout(REAPED, children.all_reaped()).await.is_err() {
+                tracing::warn!("processes that were killed still run: what they use is not reported");
+            }
         }
-    }
-    if tokio::time::timeout(GRACE, children.all_reaped()).await.is_err() {
-        tracing::warn!("children still run: what they use from now on is not reported");
     }
     if !quota.shutdown(LAST_REPORT).await {
         tracing::warn!("the last report was not acknowledged");

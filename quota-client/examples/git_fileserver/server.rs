@@ -19,7 +19,7 @@ use tokio_stream::StreamExt as _;
 use tokio_util::io::StreamReader;
 
 use crate::caller::Caller;
-use crate::child::Children;
+use crate::child::{Children, IDLE};
 use crate::conversations::{Conversation, Conversations};
 use crate::git::{self, Service, Step};
 use crate::refusal::Refusal;
@@ -42,7 +42,7 @@ impl Server {
             quota,
             repositories: Repositories::below(root)?,
             conversations: Mutex::default(),
-            children: Children::new(),
+            children: Children::new(IDLE),
         })))
     }
 
