@@ -5,6 +5,9 @@ use std::process::{Command, Stdio};
 
 use axum::http::Method;
 
+/// Where the environment holds the quota service's token, which is none of the business of git and its hooks.
+pub(crate) const TOKEN_VARIABLE: &str = "QUOTA_TOKEN";
+
 /// What a conversation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Service {
@@ -89,7 +92,7 @@ pub(crate) fn command(service: Service, step: Step, repo: &Path, protocol: Optio
     if step == Step::InfoRefs {
         command.arg("--http-backend-info-refs");
     }
-    command.arg(repo).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.arg(repo).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove(TOKEN_VARIABLE);
     match protocol {
         Some(protocol) => command.env("GIT_PROTOCOL", protocol),
         None => command.env_remove("GIT_PROTOCOL"),
@@ -113,6 +116,12 @@ mod tests {
         assert_eq!(get("x/HEAD", Some("service=git-upload-pack")), None);
         assert_eq!(route(&Method::POST, "x/git-gc", None), None);
         assert_eq!(route(&Method::PUT, "x/git-upload-pack", None), None);
+    }
+
+    #[test]
+    fn git_does_not_know_the_token() {
+        let command = command(Service::ReceivePack, Step::Post, Path::new("/srv/x.git"), None);
+        assert!(command.get_envs().any(|variable| variable == (TOKEN_VARIABLE.as_ref(), None)));
     }
 
     #[test]

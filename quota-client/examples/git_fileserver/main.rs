@@ -25,6 +25,7 @@ use std::error::Error;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
@@ -57,25 +58,38 @@ struct Flags {
     #[arg(long, required = true)]
     quota_server: Vec<String>,
     /// What the quota server knows this fileserver by.
-    #[arg(long, env = "QUOTA_TOKEN", hide_env_values = true)]
+    #[arg(long, env = git::TOKEN_VARIABLE, hide_env_values = true)]
     token: Option<String>,
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
-    let flags = Flags::parse();
-    let mut quota = Client::builder().endpoints(flags.quota_server).node(flags.node);
+    match serve(Flags::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody can be told where standard error is closed.
+            let _ = writeln!(std::io::stderr(), "git_fileserver: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(flags: Flags) -> Result<(), Box<dyn Error>> {
+    let mut quota = Client::builder().endpoints(&flags.quota_server).node(&flags.node);
     if let Some(token) = flags.token {
         quota = quota.token(token);
     }
     let quota = quota.build()?;
     let server = server::Server::new(quota.clone(), &flags.root)?;
     let children = server.children();
-    let listener = TcpListener::bind(flags.listen).await?;
+    let listening = TcpListener::bind(flags.listen).await;
+    let listener = listening.map_err(|error| format!("--listen {}: {error}", flags.listen))?;
     let app = server.router().into_make_service_with_connect_info::<SocketAddr>();
     // Caught before anybody is told that it listens.
     let stop = stop_signal()?;
+    let Flags { root, node, quota_server, .. } = flags;
+    tracing::info!(root = %root.display(), node, ?quota_server, "serves");
     writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?)?;
     let (told, is_told) = tokio::sync::oneshot::channel();
     let serving = axum::serve(listener, app).with_graceful_shutdown(async move {

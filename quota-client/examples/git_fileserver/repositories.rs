@@ -1,5 +1,5 @@
-use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 /// The bare repositories below a folder.
 pub(crate) struct Repositories {
@@ -17,15 +17,16 @@ pub(crate) struct Repository {
 
 impl Repositories {
     pub(crate) fn below(root: &Path) -> io::Result<Self> {
-        let root = root.canonicalize()?;
-        if !root.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::NotADirectory, "the root must be a folder"));
-        }
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("--root {}: {error}", root.display()));
+        let root = root.canonicalize().map_err(named)?;
+        fs::read_dir(&root).map_err(named)?;
         Ok(Self { root })
     }
 
     /// The repository that is called so, if there is one below the root: with or without `.git` at its end, never
-    /// by `..` nor a link that leads out. Reads the file system.
+    /// by `..` nor a link that leads out. What is inside of a repository is none, whatever it looks like: whoever may
+    /// push chooses the names of its references, and so of folders in it. Reads the file system.
     pub(crate) fn find(&self, name: &str) -> Option<Repository> {
         let name = Path::new(name);
         if !name.components().all(|part| matches!(part, Component::Normal(_))) {
@@ -34,7 +35,8 @@ impl Repositories {
         let path = self.root.join(name);
         let path = path.canonicalize().or_else(|_| with_git(&path).canonicalize()).ok()?;
         let id = path.strip_prefix(&self.root).ok()?.to_str()?.to_owned();
-        (!id.is_empty() && is_bare(&path)).then_some(Repository { path, id })
+        let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.root));
+        (!id.is_empty() && is_bare(&path) && !above.any(is_bare)).then_some(Repository { path, id })
     }
 }
 
@@ -51,7 +53,6 @@ fn is_bare(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -69,6 +70,9 @@ mod tests {
         let root = folder.path().join("root");
         bare(&root.join("group/project.git"));
         bare(&folder.path().join("outside.git"));
+        // As the references heads/x/HEAD, heads/x/objects/o and heads/x/refs/r make it.
+        bare(&root.join("group/project.git/refs/heads/x"));
+        symlink("group/project.git/refs/heads/x", root.join("inside.git")).unwrap();
         fs::create_dir(root.join("group/empty.git")).unwrap();
         symlink("../outside.git", root.join("out.git")).unwrap();
         symlink("group/project.git", root.join("alias.git")).unwrap();
@@ -89,6 +93,8 @@ mod tests {
             "group/empty.git",
             "group",
             "group/project.git/objects",
+            "group/project.git/refs/heads/x",
+            "inside.git",
             "nothing",
             "group/project.git\0",
         ] {
@@ -99,9 +105,22 @@ mod tests {
     }
 
     #[test]
+    fn a_root_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        for name in ["file", "nothing"] {
+            let root = folder.path().join(name);
+            let error = Repositories::below(&root).map(|_| ()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("--root {}: ", root.display())), "{error}");
+        }
+    }
+
+    #[test]
     fn a_root_that_is_itself_a_repository_is_not_served() {
         let folder = tempfile::tempdir().unwrap();
         bare(folder.path());
-        assert_eq!(Repositories::below(folder.path()).unwrap().find(""), None);
+        bare(&folder.path().join("refs/heads/x"));
+        let repositories = Repositories::below(folder.path()).unwrap();
+        assert_eq!((repositories.find(""), repositories.find("refs/heads/x")), (None, None));
     }
 }
