@@ -9,7 +9,8 @@
 //! is. The name of HTTP Basic is taken for the user, and its password is not looked at.
 //!
 //! A fetch or push is admitted when it asks for the references, before any work. What follows belongs to it, and is
-//! metered and not refused: a push that was admitted just below the limit finishes, its hooks included.
+//! metered and not refused: a push that was admitted just below the limit finishes, its hooks included. Only after more
+//! requests than git makes is it asked about again.
 
 mod caller;
 mod child;
