@@ -57,7 +57,7 @@ async fn what_is_older_than_the_window_is_dropped() {
             .step(
                 Report::of([
                     charge(user("u"), cpu(1.0)).aged(30.0),
-                    charge(user("u"), cpu(2.0)).aged(29.0),
+                    charge(user("u"), cpu(2.0)).aged(15.0),
                     charge(user("u"), cpu(4.0)),
                 ])
                 .held(30.0),
