@@ -105,7 +105,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Sends until it is acknowledged or given up. A charge that the service refuses is left out, and the rest is a new
-    /// report: nothing of a refused one is applied.
+    /// report: nothing of one that is refused the first time is applied.
     async fn send(&mut self, mut report: v1::ReportRequest) -> End {
         let frozen = Instant::now();
         let (mut sent, mut failures) = (false, 0);
@@ -119,7 +119,8 @@ impl<'a> Reporter<'a> {
             let call = |mut client: Service, report| async move { client.report(report).await };
             let answer = self.shared.pool.ask(report.clone(), deadline, call).await;
             let is_sent = !matches!(answer, Err(NoAnswer::AllAside));
-            if sent && is_sent {
+            let is_resent = sent && is_sent;
+            if is_resent {
                 self.shared.count(|stats| stats.reports_resent += 1);
             }
             sent |= is_sent;
@@ -127,6 +128,10 @@ impl<'a> Reporter<'a> {
                 Ok(response) => return End::Acknowledged(response),
                 Err(NoAnswer::Status(status)) if is_partly_stored(&status) => return End::PartlyStored,
                 Err(NoAnswer::Status(status)) if !is_transient(&status) => {
+                    // An answer was lost, so all of it may be stored: under a new sequence it would count twice.
+                    if is_resent {
+                        return End::Refused(status, report.charges.len() as u64);
+                    }
                     let left_out = leave_out_refused(&mut report.charges, &status);
                     if left_out == 0 || report.charges.is_empty() {
                         return End::Refused(status, left_out + report.charges.len() as u64);

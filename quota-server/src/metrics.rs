@@ -4,7 +4,7 @@ use prometheus::{
     Encoder as _, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     Opts, Registry, TextEncoder,
 };
-use quota_core::{Breach, Kind, Limit, Mode, Resource};
+use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
 use crate::config::Policy;
@@ -72,7 +72,7 @@ pub struct Metrics {
     limits: GaugeVec,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
-    /// Whether the store answered when it was last asked.
+    /// 0 from the first failure of the store until a second without one.
     pub store_up: IntGauge,
     /// Charges counted.
     pub charges_applied: IntCounter,
@@ -100,7 +100,10 @@ impl Metrics {
             registry.register(Box::new(counters.clone()))?;
             Ok::<_, prometheus::Error>(counters)
         };
-        let store_up = IntGauge::new("quota_store_up", "Whether the store answered when it was last asked.")?;
+        let store_up = IntGauge::new(
+            "quota_store_up",
+            "0 from the first failure of the store until a second without one.",
+        )?;
         registry.register(Box::new(store_up.clone()))?;
         let limits = GaugeVec::new(
             Opts::new(
@@ -184,10 +187,7 @@ impl Metrics {
     }
 
     fn set_limits(&self, policy: &Policy) {
-        for (kind, resource) in
-            Kind::ALL.iter().flat_map(|kind| Resource::ALL.map(|resource| (*kind, resource)))
-        {
-            let bound = policy.bounds(kind)[resource];
+        for (kind, resource, bound) in policy.iter() {
             let value = match bound.limit {
                 Limit::Unlimited => f64::INFINITY,
                 Limit::At(amount) if resource == Resource::Cpu => amount as f64 / 1e6,

@@ -153,6 +153,19 @@ async fn a_charge_that_is_refused_is_left_out_and_the_rest_is_a_new_report() {
     assert_eq!(fake.heard().reports[4].sequence, 5);
 }
 
+/// It may have been stored when its answer was lost: under a new sequence it would count twice.
+#[tokio::test]
+async fn a_report_that_may_be_stored_is_not_made_a_new_one() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).report_interval(LONG).build().unwrap();
+    fake.answers_reports([Report::Fail(Code::Unavailable), Report::Refuse(1)]);
+    meter_three(&client);
+    assert!(client.shutdown(LONG).await);
+    let sent: Vec<_> = fake.heard().reports.iter().map(|report| (report.sequence, amounts(report))).collect();
+    assert_eq!(sent, [(1, vec![1, 10, 100]), (1, vec![1, 10, 100])]);
+    assert_eq!(client.stats().charges_lost, 3);
+}
+
 #[tokio::test]
 async fn an_account_that_cannot_take_a_report_loses_neither_the_others_nor_the_endpoint() {
     let fake = Fake::start().await;
