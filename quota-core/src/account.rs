@@ -2,9 +2,11 @@
 
 mod ip;
 mod key;
+mod per_kind;
 mod repo;
 
 pub use ip::Ipv6Prefix;
+pub use per_kind::PerKind;
 
 /// The longest name of an account, in bytes.
 pub const MAX_ID_BYTES: usize = 1024;

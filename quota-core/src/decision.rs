@@ -30,15 +30,66 @@ impl Snapshot {
     }
 }
 
+/// What an account's usage of a resource is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// The account's own limit, for what it used everywhere; and what happens when either limit is reached.
+    pub ceiling: Bound,
+    /// The limit on the node that is asked about, if it has one.
+    pub here: Option<Here>,
+}
+
+/// A node's limit, for what an account used on that node: being heavy elsewhere is no reason to be refused on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Here {
+    /// The limit.
+    pub limit: Limit,
+    /// What the account used on the node, in the resource's internal unit; `None` where that is not known, and what it
+    /// used everywhere stands for it.
+    pub used: Option<u64>,
+}
+
+impl Comparison {
+    /// What a store compares usage everywhere with, to come to the same: usage on the node that is known has been
+    /// compared before.
+    pub fn bound(&self) -> Bound {
+        let here = match self.here {
+            Some(Here { limit, used: Some(used) }) if limit.reached_by(used) => Limit::At(0),
+            None | Some(Here { used: Some(_), .. }) => Limit::Unlimited,
+            Some(Here { limit, used: None }) => limit,
+        };
+        Bound { limit: self.ceiling.limit.min(here), ..self.ceiling }
+    }
+}
+
 /// An account to be judged: its limits, and what a store tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Who.
     pub account: Account,
     /// The limits in force.
-    pub bounds: PerResource<Bound>,
-    /// The usage.
+    pub comparisons: PerResource<Comparison>,
+    /// The usage, whole where [`Comparison::bound`] is reached.
     pub snapshot: Snapshot,
+}
+
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The account's own, for what it used everywhere.
+    Cluster,
+    /// A node's, for what the account used there.
+    Node,
+}
+
+impl Scope {
+    /// The name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cluster => "cluster",
+            Self::Node => "node",
+        }
+    }
 }
 
 /// A limit that is reached.
@@ -48,12 +99,15 @@ pub struct Breach {
     pub account: Account,
     /// Of what.
     pub resource: Resource,
+    /// Which of its limits.
+    pub scope: Scope,
     /// How much was used, in the resource's internal unit.
     pub used: u64,
     /// How much may be used.
     pub limit: Limit,
     /// When usage is below the limit again if nothing more is spent; one window where it is `permanent`, and at most one
-    /// window while a clock that stepped back a little catches up.
+    /// window while a clock that stepped back a little catches up. Of a node's limit, the latest that it can be: when what
+    /// was spent elsewhere has left first.
     pub retry_after: Duration,
     /// Waiting does not help: the limit is 0.
     pub permanent: bool,
@@ -76,14 +130,13 @@ pub fn decide<'a>(
 ) -> Verdict {
     let mut verdict = Verdict::default();
     for subject in subjects {
-        for (resource, bound) in subject.bounds.iter() {
-            let worst = match bound.mode {
+        for (resource, comparison) in subject.comparisons.iter() {
+            let worst = match comparison.ceiling.mode {
                 Mode::Enforce => &mut verdict.denied_by,
                 Mode::Shadow => &mut verdict.shadowed,
                 Mode::Off => continue,
             };
-            if bound.limit.reached_by(subject.snapshot.usage()[resource]) {
-                let breach = breach(subject, resource, bound.limit, now, length);
+            for breach in breaches(subject, resource, comparison, now, length) {
                 if worst.as_ref().is_none_or(|worst| order(worst) < order(&breach)) {
                     *worst = Some(breach);
                 }
@@ -97,22 +150,32 @@ fn order(breach: &Breach) -> (bool, Duration) {
     (breach.permanent, breach.retry_after)
 }
 
-fn breach(
+/// The limits of a resource that an account has reached.
+fn breaches(
     subject: &Subject,
     resource: Resource,
-    limit: Limit,
+    comparison: &Comparison,
     now: Timestamp,
     length: WindowLength,
-) -> Breach {
-    let below_at = subject.snapshot.below_at(resource, limit);
-    Breach {
-        account: subject.account.clone(),
-        resource,
-        used: subject.snapshot.usage()[resource],
-        limit,
-        retry_after: below_at.map_or(length.length(), |tick| length.until(tick, now).min(length.length())),
-        permanent: below_at.is_none(),
-    }
+) -> impl Iterator<Item = Breach> {
+    let everywhere = subject.snapshot.usage()[resource];
+    let here = comparison.here.map(|here| (Scope::Node, here.limit, here.used.unwrap_or(everywhere)));
+    let reached = [Some((Scope::Cluster, comparison.ceiling.limit, everywhere)), here].into_iter().flatten();
+    reached.filter(|(_, limit, used)| limit.reached_by(*used)).map(move |(scope, limit, used)| {
+        // The node may count what has not been reported yet, and so is newer than all else.
+        let unreported = used.saturating_sub(everywhere);
+        let below_at = subject.snapshot.below_at(resource, limit.less(unreported));
+        Breach {
+            account: subject.account.clone(),
+            resource,
+            scope,
+            used,
+            limit,
+            retry_after: below_at
+                .map_or(length.length(), |tick| length.until(tick, now).min(length.length())),
+            permanent: limit == Limit::At(0),
+        }
+    })
 }
 
 #[cfg(test)]

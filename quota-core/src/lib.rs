@@ -5,21 +5,27 @@
 //! [`Ledger`]'s arithmetic inside Redis, and a model test keeps the two equal.
 
 pub mod account;
+mod adapt;
 mod cost;
 mod decision;
 mod ledger;
 mod limit;
 mod marks;
+mod node;
+mod ratio;
 mod resource;
 mod time;
 mod window;
 
-pub use account::{Account, Accounts, InvalidAccount, Ipv6Prefix, Kind};
+pub use account::{Account, Accounts, InvalidAccount, Ipv6Prefix, Kind, PerKind};
+pub use adapt::{Adaptation, Adaptations, Calibration, Controller, Observation, Observed, Range, Rule, Why};
 pub use cost::{Cost, InvalidCost};
-pub use decision::{Breach, Snapshot, Subject, Verdict, decide};
+pub use decision::{Breach, Comparison, Here, Scope, Snapshot, Subject, Verdict, decide};
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
 pub use limit::{Bound, Limit, Mode};
 pub use marks::{Mark, Marks, Source};
+pub use node::{NodeReport, NodeState};
+pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};
 pub use window::{BUCKET_CAP, Bucket, Usage, Window};

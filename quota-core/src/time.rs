@@ -4,7 +4,7 @@ use std::time::Duration;
 pub const BUCKETS: u64 = 60;
 
 /// A mark ahead of the clock by up to this much is used as now; further ahead, the clock has stepped back.
-const TOLERANCE_MICROS: u64 = 5_000_000;
+pub(crate) const TOLERANCE_MICROS: u64 = 5_000_000;
 
 /// The number of a bucket: how many bucket lengths have passed since the Unix epoch.
 pub type Tick = u64;
@@ -28,6 +28,18 @@ impl Timestamp {
     #[must_use]
     pub fn before(self, age: Duration) -> Self {
         Self(self.0.saturating_sub(micros(age)))
+    }
+
+    /// How many microseconds after `earlier` this is; 0 if it is before.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The moment so many microseconds after this.
+    #[must_use]
+    pub const fn after_micros(self, micros: u64) -> Self {
+        Self(self.0.saturating_add(micros))
     }
 }
 

@@ -10,10 +10,11 @@ fn user(name: &str, age: Tick, cpu: u64, limit: Limit, mode: Mode) -> Subject {
     let mut window = Window::default();
     window.advance(1_000_000);
     window.add(1_000_000 - age, Cost::ZERO.with_cpu_micros(cpu).unwrap());
-    let off = Bound { limit: Limit::Unlimited, mode: Mode::Off };
+    let only = |limit, mode| Comparison { ceiling: Bound { limit, mode }, here: None };
+    let off = only(Limit::Unlimited, Mode::Off);
     Subject {
         account: Account::new(Kind::User, name, Ipv6Prefix::default()).unwrap(),
-        bounds: PerResource::new(Bound { limit, mode }, off, off),
+        comparisons: PerResource::new(only(limit, mode), off, off),
         snapshot: Snapshot::Full(window),
     }
 }
@@ -59,4 +60,53 @@ fn shadow_is_told_and_refuses_nothing_and_off_is_not_compared() {
     let verdict = verdict(&subjects);
     assert_eq!(verdict.denied_by, None);
     assert_eq!(verdict.shadowed.unwrap().account.id(), "shadow");
+}
+
+/// The user with a limit of 50 on the node, where `here` of what was used was used.
+fn on_a_node(everywhere: u64, ceiling: Limit, here: Option<u64>) -> Subject {
+    let mut subject = user("u", 10, everywhere, ceiling, Mode::Enforce);
+    subject.comparisons[Resource::Cpu].here = Some(Here { limit: Limit::At(50), used: here });
+    subject
+}
+
+fn refused(subject: &Subject) -> Option<(Scope, u64, Limit)> {
+    let breach = verdict(std::slice::from_ref(subject)).denied_by;
+    // A store that compares usage everywhere with the one bound comes to the same.
+    let bound = subject.comparisons[Resource::Cpu].bound();
+    assert_eq!(bound.refuses(subject.snapshot.usage()[Resource::Cpu]), breach.is_some());
+    breach.map(|breach| (breach.scope, breach.used, breach.limit))
+}
+
+#[test]
+fn a_node_s_limit_is_for_what_was_used_there_and_the_ceiling_for_all() {
+    let node = |used| Some((Scope::Node, used, Limit::At(50)));
+    assert_eq!(refused(&on_a_node(210, Limit::Unlimited, Some(10))), None, "heavy elsewhere");
+    assert_eq!(refused(&on_a_node(210, Limit::Unlimited, Some(50))), node(50));
+    assert_eq!(refused(&on_a_node(210, Limit::Unlimited, None)), node(210), "nobody knows where");
+    assert_eq!(refused(&on_a_node(49, Limit::Unlimited, None)), None);
+    let everywhere = Some((Scope::Cluster, 210, Limit::At(200)));
+    assert_eq!(refused(&on_a_node(210, Limit::At(200), Some(10))), everywhere);
+    assert_eq!(
+        refused(&on_a_node(210, Limit::At(200), Some(60))),
+        everywhere,
+        "the same wait: the ceiling says it"
+    );
+}
+
+#[test]
+fn the_wait_for_a_node_s_limit_is_when_usage_there_must_be_below_it() {
+    // 60 microseconds 30 buckets ago and 40 buckets ago, and on the node 70: at most 10 are left when the older have gone.
+    let mut subject = user("u", 30, 60, Limit::Unlimited, Mode::Enforce);
+    let Snapshot::Full(window) = &mut subject.snapshot else { unreachable!() };
+    window.add(1_000_000 - 40, Cost::ZERO.with_cpu_micros(60).unwrap());
+    let mut wait = |used| {
+        subject.comparisons[Resource::Cpu].here = Some(Here { limit: Limit::At(50), used: Some(used) });
+        let breach = verdict(std::slice::from_ref(&subject)).denied_by.unwrap();
+        assert!(!breach.permanent);
+        breach.retry_after
+    };
+    assert_eq!(wait(70), Duration::from_millis((BUCKETS - 30) * 1000 - 500));
+    // More than everywhere: ten have not been reported yet, and stay longest.
+    assert_eq!(wait(130), Duration::from_millis((BUCKETS - 30) * 1000 - 500));
+    assert_eq!(wait(171), LENGTH);
 }
