@@ -1,6 +1,13 @@
+mod node;
+
 use std::time::Duration;
 
-use quota_core::{Accounts, Bound, Breach, Cost, Ipv6Prefix, Kind, Limit, Mode, Resource};
+use quota_core::{Accounts, Breach, Comparison, Cost, Ipv6Prefix, Kind, Limit, Mode, Resource, Scope};
+
+pub use self::node::{
+    NO_CAPACITY, UsedHere, bound_heaviest, check_heaviest, node_report, used_here, wire_active,
+    wire_capacity, wire_limits, wire_pressure, wire_report,
+};
 
 use crate::{Invalid, v1};
 
@@ -118,16 +125,30 @@ impl From<Mode> for v1::Mode {
     }
 }
 
-/// What an account used of a resource and what is compared with it.
-pub fn resource_standing(resource: Resource, used: u64, bound: Bound) -> v1::ResourceStanding {
-    v1::ResourceStanding {
-        used: wire_amount(resource, used),
-        limit: Some(limit(resource, bound.limit)),
-        mode: v1::Mode::from(bound.mode).into(),
+impl From<Scope> for v1::Scope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Cluster => Self::Cluster,
+            Scope::Node => Self::Node,
+        }
     }
 }
 
-fn limit(resource: Resource, limit: Limit) -> v1::Limit {
+/// What an account used of a resource and what is compared with it.
+pub fn resource_standing(resource: Resource, used: u64, comparison: &Comparison) -> v1::ResourceStanding {
+    v1::ResourceStanding {
+        used: wire_amount(resource, used),
+        limit: Some(limit(resource, comparison.ceiling.limit)),
+        mode: v1::Mode::from(comparison.ceiling.mode).into(),
+        here: comparison.here.map(|here| v1::HereStanding {
+            used: here.used.map(|used| wire_amount(resource, used)),
+            limit: Some(limit(resource, here.limit)),
+        }),
+    }
+}
+
+/// A limit as the API gives it.
+pub fn limit(resource: Resource, limit: Limit) -> v1::Limit {
     let limit = match limit {
         Limit::At(amount) => v1::limit::Limit::Amount(wire_amount(resource, amount)),
         Limit::Unlimited => v1::limit::Limit::Unlimited(true),
@@ -143,6 +164,7 @@ impl From<&Breach> for v1::Breach {
             resource: v1::Resource::from(breach.resource).into(),
             used: wire_amount(breach.resource, breach.used),
             limit: Some(limit(breach.resource, breach.limit)),
+            scope: v1::Scope::from(breach.scope).into(),
         }
     }
 }

@@ -6,7 +6,11 @@ mod invalid;
 mod label;
 
 pub use codec::{BoundedCodec, BoundedDecoder};
-pub use convert::{accounts, age, resource_standing, wire_amount};
+pub use convert::{
+    NO_CAPACITY, UsedHere, accounts, age, bound_heaviest, check_heaviest, limit, node_report,
+    resource_standing, used_here, wire_active, wire_amount, wire_capacity, wire_limits, wire_pressure,
+    wire_report,
+};
 pub use invalid::Invalid;
 pub use label::{MAX_LABEL_BYTES, check_label};
 

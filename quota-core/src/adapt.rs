@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::time::micros;
 use crate::{Kind, PerKind, PerResource, Ratio};
 
-pub use controller::{Calibration, Controller, Observation, Observed, Why};
+pub use controller::{Calibration, Controller, Observation, Observed, Reason};
 
 /// The least, first and most that a limit may be, in the internal unit of its resource: `0 < min <= initial <= max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

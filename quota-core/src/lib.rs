@@ -18,7 +18,9 @@ mod time;
 mod window;
 
 pub use account::{Account, Accounts, InvalidAccount, Ipv6Prefix, Kind, PerKind};
-pub use adapt::{Adaptation, Adaptations, Calibration, Controller, Observation, Observed, Range, Rule, Why};
+pub use adapt::{
+    Adaptation, Adaptations, Calibration, Controller, Observation, Observed, Range, Reason, Rule,
+};
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Breach, Comparison, Here, Scope, Snapshot, Subject, Verdict, decide};
 pub use ledger::{Charge, Ledger, Release, Settled, admit};

@@ -57,16 +57,16 @@ pub struct Calibration {
     /// When.
     pub at: Timestamp,
     /// For what reason.
-    pub why: Why,
+    pub reason: Reason,
     /// The mean pressure of the interval that ended.
     pub pressure: Ratio,
     /// The limits before it. Those after it are the controller's, until the next.
     pub old: PerKind<u64>,
 }
 
-/// Why limits were calibrated.
+/// Reason limits were calibrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum Reason {
     /// The mean pressure called for lower limits.
     Hot,
     /// The kernel killed a process for want of memory.
@@ -79,7 +79,7 @@ pub enum Why {
     Silent,
 }
 
-impl Why {
+impl Reason {
     /// Every reason, in the order in which stores number them from 1.
     pub const ALL: [Self; 5] = [Self::Hot, Self::OomKill, Self::Calm, Self::Steady, Self::Silent];
 
@@ -186,7 +186,8 @@ impl Controller {
         self.seen = now;
         self.killed = killed;
         if calibrated {
-            self.last = Some(Calibration { at: now, why: Why::Silent, pressure: Ratio::default(), old });
+            self.last =
+                Some(Calibration { at: now, reason: Reason::Silent, pressure: Ratio::default(), old });
         }
     }
 
@@ -201,26 +202,28 @@ impl Controller {
             None => ended || self.killed,
             Some(last) => {
                 let ago = now.since(last.at);
-                ended && ago >= interval / 2 || self.killed && (!last.why.is_cut() || ago >= interval)
+                ended && ago >= interval / 2 || self.killed && (!last.reason.is_cut() || ago >= interval)
             }
         }
     }
 
     fn calibrate(&mut self, now: Timestamp, observation: &Observation, adaptation: &Adaptation) {
         let pressure = Ratio::from_millionths(self.area.checked_div(self.span).unwrap_or_default());
-        let why = if self.killed { Why::OomKill } else { adaptation.rule.judge(pressure) };
+        let reason = if self.killed { Reason::OomKill } else { adaptation.rule.judge(pressure) };
         let old = self.limits;
         self.limits = PerKind::from_fn(|kind| {
             let Range { min, max, .. } = adaptation.ranges[kind];
             let limit = old[kind];
-            let moved = match (why, adaptation.rule) {
-                (Why::Hot | Why::OomKill, Rule::Aimd { backoff_factor, .. }) => backoff_factor.of(limit),
-                (Why::Hot | Why::OomKill, Rule::DoubleHalve) => limit / 2,
+            let moved = match (reason, adaptation.rule) {
+                (Reason::Hot | Reason::OomKill, Rule::Aimd { backoff_factor, .. }) => {
+                    backoff_factor.of(limit)
+                }
+                (Reason::Hot | Reason::OomKill, Rule::DoubleHalve) => limit / 2,
                 // A limit that nobody comes near is not raised: it would protect nothing when the load comes.
-                (Why::Calm, Rule::Aimd { .. }) if is_far_below(observation.heaviest[kind], limit) => limit,
-                (Why::Calm, Rule::Aimd { .. }) => limit.saturating_add(adaptation.step(kind)),
-                (Why::Calm, Rule::DoubleHalve) => limit.saturating_mul(2),
-                (Why::Steady | Why::Silent, _) => limit,
+                (Reason::Calm, Rule::Aimd { .. }) if is_far_below(observation.heaviest[kind], limit) => limit,
+                (Reason::Calm, Rule::Aimd { .. }) => limit.saturating_add(adaptation.step(kind)),
+                (Reason::Calm, Rule::DoubleHalve) => limit.saturating_mul(2),
+                (Reason::Steady | Reason::Silent, _) => limit,
             };
             moved.clamp(min, max)
         });
@@ -230,7 +233,7 @@ impl Controller {
         let since =
             if ended { now.before(adaptation.interval).max(self.since.after_micros(interval)) } else { now };
         self.start_interval(since);
-        self.last = Some(Calibration { at: now, why, pressure, old });
+        self.last = Some(Calibration { at: now, reason, pressure, old });
     }
 }
 
@@ -240,16 +243,16 @@ fn is_far_below(heaviest: Option<u64>, limit: u64) -> bool {
 }
 
 impl Rule {
-    fn judge(self, pressure: Ratio) -> Why {
+    fn judge(self, pressure: Ratio) -> Reason {
         let (cold, hot) = match self {
             // What is not hot is calm.
             Self::Aimd { soft_limit, .. } => (soft_limit, pressure >= soft_limit),
             Self::DoubleHalve => (COLD, pressure > HOT),
         };
         match (hot, pressure < cold) {
-            (true, _) => Why::Hot,
-            (false, true) => Why::Calm,
-            (false, false) => Why::Steady,
+            (true, _) => Reason::Hot,
+            (false, true) => Reason::Calm,
+            (false, false) => Reason::Steady,
         }
     }
 }

@@ -68,8 +68,8 @@ impl Node {
         self.controller.limits[Kind::User]
     }
 
-    fn why(&self) -> Option<Why> {
-        self.controller.last.map(|last| last.why)
+    fn reason(&self) -> Option<Reason> {
+        self.controller.last.map(|last| last.reason)
     }
 }
 
@@ -77,12 +77,12 @@ impl Node {
 fn aimd_halves_once_an_interval_to_the_least_and_steps_up_to_the_most() {
     let mut node = Node::new(aimd());
     assert_eq!(node.hold(0..10, 0.95), 0);
-    assert_eq!((node.hold(10..20, 0.95), node.limit(), node.why()), (1, 50, Some(Why::Hot)));
+    assert_eq!((node.hold(10..20, 0.95), node.limit(), node.reason()), (1, 50, Some(Reason::Hot)));
     assert_eq!((node.hold(20..30, 0.95), node.limit()), (1, 25));
     assert_eq!((node.hold(30..60, 0.95), node.limit()), (3, 20));
     // What ended at 60 s was hot.
     assert_eq!((node.hold(60..70, 0.1), node.limit()), (1, 20));
-    assert_eq!((node.hold(70..80, 0.1), node.limit(), node.why()), (1, 40, Some(Why::Calm)));
+    assert_eq!((node.hold(70..80, 0.1), node.limit(), node.reason()), (1, 40, Some(Reason::Calm)));
     assert_eq!((node.hold(80..200, 0.1), node.limit()), (12, 200));
 }
 
@@ -104,7 +104,7 @@ fn the_mean_counts_by_time_however_often_it_is_told() {
         node.tell(9.0 + f64::from(milli) / 1000.0, 1.0);
     }
     assert!(node.tell(10.0, 1.0));
-    assert_eq!(node.why(), Some(Why::Calm));
+    assert_eq!(node.reason(), Some(Reason::Calm));
     let mean = node.controller.last.unwrap().pressure;
     assert!((ratio(0.28)..ratio(0.3)).contains(&mean), "{mean:?}");
 }
@@ -114,9 +114,9 @@ fn double_halve_moves_each_second_and_rests_between() {
     let mut node = Node::new(double_halve());
     assert_eq!((node.hold(1..5, 0.81), node.limit()), (4, 20));
     // The second that ends at 5 s is told of at 5 s.
-    assert_eq!((node.hold(5..7, 0.8), node.limit(), node.why()), (2, 20, Some(Why::Steady)));
-    assert_eq!((node.hold(7..9, 0.5), node.limit(), node.why()), (2, 20, Some(Why::Steady)));
-    assert_eq!((node.hold(9..15, 0.49), node.limit(), node.why()), (6, 200, Some(Why::Calm)));
+    assert_eq!((node.hold(5..7, 0.8), node.limit(), node.reason()), (2, 20, Some(Reason::Steady)));
+    assert_eq!((node.hold(7..9, 0.5), node.limit(), node.reason()), (2, 20, Some(Reason::Steady)));
+    assert_eq!((node.hold(9..15, 0.49), node.limit(), node.reason()), (6, 200, Some(Reason::Calm)));
 }
 
 #[test]
@@ -140,12 +140,12 @@ fn an_interval_that_ended_late_is_not_followed_by_another_at_once() {
 fn an_oom_kill_cuts_at_once_and_once_an_interval() {
     let mut node = Node::new(aimd());
     assert!(node.kill(2.0));
-    assert_eq!((node.limit(), node.why()), (50, Some(Why::OomKill)));
+    assert_eq!((node.limit(), node.reason()), (50, Some(Reason::OomKill)));
     let again = (0..99).filter(|tenth| node.kill(2.1 + f64::from(*tenth) / 10.0)).count();
     assert_eq!((again, node.limit()), (0, 50));
     // The kills since then are not forgotten.
     assert!(node.tell(12.0, 0.1));
-    assert_eq!((node.limit(), node.why()), (25, Some(Why::OomKill)));
+    assert_eq!((node.limit(), node.reason()), (25, Some(Reason::OomKill)));
     // After a calm interval it does not wait for the end of the next.
     assert_eq!((node.hold(13..23, 0.1), node.limit()), (1, 45));
     assert!(node.kill(23.0));
@@ -189,7 +189,7 @@ fn a_silent_node_keeps_its_limits_for_three_intervals_and_returns_by_steps() {
     );
     // Its next report begins with what the silence has led to.
     assert!(node.tell(40.9 + 55.0, 1.0));
-    assert_eq!((node.limit(), node.why()), (60, Some(Why::Silent)));
+    assert_eq!((node.limit(), node.reason()), (60, Some(Reason::Silent)));
     assert_eq!(node.controller.last.unwrap().old[Kind::User], 20);
     assert_eq!((node.hold(96..105, 1.0), node.limit()), (0, 60));
     assert_eq!((node.hold(105..107, 1.0), node.limit()), (1, 30));
@@ -266,7 +266,7 @@ proptest! {
             for (_, &limit) in controller.limits.iter() {
                 prop_assert!((20..=200).contains(&limit));
             }
-            if observed.calibrated && controller.last.is_some_and(|last| last.why.is_cut()) {
+            if observed.calibrated && controller.last.is_some_and(|last| last.reason.is_cut()) {
                 prop_assert!(cut.is_none_or(|cut| now - cut >= adaptation.interval_micros() / 2));
                 cut = Some(now);
             }
