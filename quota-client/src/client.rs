@@ -67,11 +67,13 @@ impl Client {
     ///
     /// The question is never sent twice, since each answer may have reserved something.
     pub async fn admit(&self, request: &Request) -> Decision {
-        let deadline = Instant::now() + self.shared.settings.deadline;
+        let now = Instant::now();
+        let deadline = now + self.shared.settings.deadline;
         let Some(request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
-        let check = request.to_check(&self.shared.settings.node);
+        let used_here = self.shared.usage.lock().here(request.accounts(), now);
+        let check = request.to_check(&self.shared.settings.node, used_here);
         let answer = self
             .shared
             .pool

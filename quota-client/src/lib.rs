@@ -72,6 +72,10 @@
 //!   ended. It counts once: a report is sent again unchanged until it is acknowledged or a minute old.
 //! - Memory is bounded: at most 10,240 charges wait, none older than a minute, and what is given up is counted.
 //!
+//! - Each second it tells how loaded the machine is, and what the heaviest accounts used on it: the fileserver's limits
+//!   follow. What an account used on this fileserver goes with each question, since those limits are compared with it. So
+//!   a fileserver that is named has one client: one that is several processes would tell a part each.
+//!
 //! It meters CPU and network. What memory costs is not metered yet.
 
 mod backoff;
@@ -84,12 +88,14 @@ mod meter;
 mod outage;
 mod pending;
 mod pool;
+mod pressure;
 mod process;
 mod reporter;
 mod request;
 mod shared;
 mod stats;
 mod status;
+mod usage;
 mod work;
 
 #[cfg(test)]

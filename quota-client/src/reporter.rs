@@ -1,4 +1,5 @@
-//! The background task of a client: once an interval it collects what was spent, and reports it.
+//! The background task of a client: once an interval it collects what was spent, and reports it; beside that, it tells the
+//! pressure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::pending::MAX_AGE;
 use crate::pool::{NoAnswer, Service};
 use crate::shared::Shared;
 use crate::status::{is_partly_stored, is_transient, refused_charges};
-use crate::{Stats, backoff};
+use crate::{Stats, backoff, pressure};
 
 /// How long the last reports are tried for, after the last clone of the client is dropped.
 const LAST_REPORTS: Duration = Duration::from_secs(5);
@@ -25,6 +26,7 @@ const MAX_NODE_IN_SOURCE: usize = 64 - 1 - 16;
 pub(crate) async fn run(shared: Arc<Shared>, ended: oneshot::Receiver<()>) {
     tokio::select! {
         () = Reporter::new(&shared).deliver() => {}
+        () = pressure::run(&shared) => {}
         () = collect(&shared, ended) => {}
     }
 }

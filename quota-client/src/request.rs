@@ -86,13 +86,14 @@ impl Request {
         &self.accounts
     }
 
-    pub(crate) fn to_check(&self, node: &str) -> v1::CheckRequest {
+    pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {
         v1::CheckRequest {
             node: node.to_owned(),
             rpc: self.rpc.clone(),
             accounts: Some(self.accounts.clone()),
             class: self.class.clone(),
             price: self.price.map(v1::Cost::from),
+            used_here: Some(used_here),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::outage::Outage;
 use crate::pending::{Pending, Spent};
 use crate::pool::Pool;
 use crate::process::Family;
+use crate::usage::Usage;
 use crate::work::{Reservation, Work};
 use crate::{Client, Stats};
 
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) pool: Pool,
     pub(crate) pending: Mutex<Pending>,
+    /// What accounts used on this fileserver.
+    pub(crate) usage: Mutex<Usage>,
     /// There are charges to report.
     pub(crate) collected: Notify,
     /// A report is acknowledged or given up.
@@ -40,6 +43,7 @@ impl Shared {
             settings,
             pool,
             pending: Mutex::default(),
+            usage: Mutex::new(Usage::new(Instant::now())),
             collected: Notify::new(),
             landed: Notify::new(),
             stats: Mutex::default(),
@@ -137,8 +141,15 @@ impl Shared {
     pub(crate) fn work_ended(&self, id: u64, last: Option<Spent>) {
         self.live.lock().remove(&id);
         if let Some(spent) = last {
-            self.pending.lock().add(spent, Instant::now());
+            self.spend(spent, Instant::now());
         }
+    }
+
+    fn spend(&self, spent: Spent, now: Instant) {
+        if !spent.cost.is_zero() {
+            self.usage.lock().add(&spent.accounts, spent.cost, now);
+        }
+        self.pending.lock().add(spent, now);
     }
 
     /// Samples the children, and makes what was spent until now ready to be reported.
@@ -148,7 +159,7 @@ impl Shared {
         let now = Instant::now();
         for work in live {
             if let Some(spent) = work.charge(false) {
-                self.pending.lock().add(spent, now);
+                self.spend(spent, now);
             }
         }
         self.pending.lock().close(now);

@@ -5,6 +5,7 @@ mod build;
 mod children;
 mod fake;
 mod layer;
+mod pressure;
 mod report;
 
 use std::time::Duration;

@@ -1,12 +1,13 @@
 //! Who is charged: repositories, users and IP addresses, and the one spelling that each has.
 
 mod ip;
-mod key;
 mod per_kind;
 mod repo;
 
 pub use ip::Ipv6Prefix;
 pub use per_kind::PerKind;
+
+use crate::key;
 
 /// The longest name of an account, in bytes.
 pub const MAX_ID_BYTES: usize = 1024;
@@ -83,6 +84,17 @@ pub struct Account {
 impl Account {
     /// From a name as a caller gives it; IPv6 addresses are grouped by `prefix`.
     pub fn new(kind: Kind, id: &str, prefix: Ipv6Prefix) -> Result<Self, InvalidAccount> {
+        let Self { id, .. } = Self::from_spelling(kind, id)?;
+        let id = match kind {
+            Kind::Repo => repo::normalise(&id)?,
+            Kind::User => id,
+            Kind::Ip => ip::normalise(&id, prefix)?,
+        };
+        Ok(Self { kind, id })
+    }
+
+    /// From the one spelling of its name, as [`Account::id`] gave it.
+    pub fn from_spelling(kind: Kind, id: &str) -> Result<Self, InvalidAccount> {
         if id.is_empty() {
             return Err(InvalidAccount::Empty);
         }
@@ -92,12 +104,7 @@ impl Account {
         if id.chars().any(char::is_control) {
             return Err(InvalidAccount::ControlCharacter);
         }
-        let id = match kind {
-            Kind::Repo => repo::normalise(id)?,
-            Kind::User => id.into(),
-            Kind::Ip => ip::normalise(id, prefix)?,
-        };
-        Ok(Self { kind, id })
+        Ok(Self { kind, id: id.into() })
     }
 
     /// The kind.
@@ -113,7 +120,7 @@ impl Account {
     /// The name in a key: `<kind>:<id>` in at most 126 bytes of printable ASCII without `{` and `}`, different
     /// for different accounts.
     pub fn key(&self) -> String {
-        key::encode(self.kind, &self.id)
+        key::encode(self.kind.as_str(), &self.id)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod account;
 mod adapt;
 mod cost;
 mod decision;
+mod key;
 mod ledger;
 mod limit;
 mod marks;
@@ -26,7 +27,7 @@ pub use decision::{Breach, Comparison, Here, Scope, Snapshot, Subject, Verdict, 
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
 pub use limit::{Bound, Limit, Mode};
 pub use marks::{Mark, Marks, Source};
-pub use node::{NodeReport, NodeState};
+pub use node::{NodeReport, NodeState, node_key};
 pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};

@@ -1,11 +1,17 @@
 //! A fileserver as the service knows it: what it tells, and the limits that follow.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::{
     Account, Adaptations, Controller, Cost, Kind, Observation, Observed, PerKind, PerResource, Ratio,
-    Resource, Timestamp,
+    Resource, Timestamp, WindowLength, key,
 };
+
+/// A node's name in a key: `node:<name>`, made as [`Account::key`] is.
+pub fn node_key(name: &str) -> String {
+    key::encode("node", name)
+}
 
 /// What a node tells of itself, about once a second. Each part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,5 +93,17 @@ impl NodeState {
             }
         });
         (Self { seen: now, report, controllers }, observed)
+    }
+
+    /// What an account used on this node by its last report, while that is no older than a window.
+    pub fn used(
+        &self,
+        account: &Account,
+        resource: Resource,
+        now: Timestamp,
+        window: WindowLength,
+    ) -> Option<u64> {
+        let is_fresh = Duration::from_micros(now.since(self.seen)) < window.length();
+        is_fresh.then(|| self.report.used(account, resource)).flatten()
     }
 }

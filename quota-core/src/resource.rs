@@ -46,6 +46,11 @@ impl<T> PerResource<T> {
         Self(Resource::ALL.map(&mut value))
     }
 
+    /// The same with each value replaced by what `value` makes of it.
+    pub fn map<U>(self, value: impl FnMut(T) -> U) -> PerResource<U> {
+        PerResource(self.0.map(value))
+    }
+
     /// Each resource with its value.
     pub fn iter(&self) -> impl Iterator<Item = (Resource, &T)> {
         Resource::ALL.into_iter().zip(&self.0)

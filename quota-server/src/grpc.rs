@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
-    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ReportRequest,
-    ReportResponse, Standing,
+    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListNodesRequest,
+    ListNodesResponse, ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse,
+    Standing,
 };
 use tonic::{Request, Response, Status};
 
@@ -47,5 +48,23 @@ impl QuotaService for Grpc {
         let request = convert::backoff(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
         let backoff = self.0.backoff(request).await.map_err(status)?;
         Ok(Response::new(backoff.into()))
+    }
+
+    async fn report_pressure(
+        &self,
+        request: Request<ReportPressureRequest>,
+    ) -> Result<Response<ReportPressureResponse>, Status> {
+        let request = convert::pressure(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        let pressured = self.0.report_pressure(request).await.map_err(status)?;
+        Ok(Response::new(pressured.into()))
+    }
+
+    async fn list_nodes(
+        &self,
+        request: Request<ListNodesRequest>,
+    ) -> Result<Response<ListNodesResponse>, Status> {
+        let node = convert::nodes(request.get_ref()).map_err(status)?;
+        let nodes = self.0.list_nodes(&node).await.map_err(status)?;
+        Ok(Response::new(ListNodesResponse { nodes: nodes.into_iter().map(Into::into).collect() }))
     }
 }

@@ -5,8 +5,10 @@ mod backoff;
 mod bounded;
 mod check;
 mod extract;
+mod nodes;
 mod object;
 mod operator;
+mod pressure;
 mod problem;
 mod rate_limit;
 mod report;
@@ -38,8 +40,11 @@ pub(crate) fn router(quota: Arc<Quota>, readiness: Arc<Readiness>) -> Router {
     Router::new()
         .route("/v1/check", post(check::check))
         .route("/v1/report", post(report::report))
+        .route("/v1/pressure", post(pressure::pressure))
         .route("/v1/accounts/{kind}/{*id}", get(standing::standing))
         .route("/v1/backoff", get(backoff::backoff))
+        .route("/v1/nodes", get(nodes::nodes))
+        .route("/v1/nodes/{*node}", get(nodes::node))
         .route("/metrics", get(operator::metrics))
         .route("/healthz", get(operator::healthz))
         .route("/readyz", get(operator::readyz))

@@ -1,12 +1,16 @@
-//! The catalogue of metrics. Labels come from closed sets: no account, node or path is ever one.
+//! The catalogue of metrics. Labels come from closed sets, and from the names of nodes, which are validated and capped: no
+//! account or path is ever one.
+
+mod nodes;
 
 use prometheus::{
-    Encoder as _, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    Opts, Registry, TextEncoder,
+    Encoder as _, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, Opts, Registry, TextEncoder,
 };
 use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
+pub use self::nodes::NodeMetrics;
 use crate::config::Policy;
 use crate::store::Cause;
 
@@ -46,13 +50,18 @@ pub enum Operation {
     Settle,
     /// Usage.
     Usage,
+    /// Calibrate.
+    Calibrate,
+    /// Nodes.
+    Nodes,
     /// Probe.
     Probe,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 4] = [Self::Admit, Self::Settle, Self::Usage, Self::Probe];
+    pub const ALL: [Self; 6] =
+        [Self::Admit, Self::Settle, Self::Usage, Self::Calibrate, Self::Nodes, Self::Probe];
 
     /// The label.
     pub const fn as_str(self) -> &'static str {
@@ -60,6 +69,8 @@ impl Operation {
             Self::Admit => "admit",
             Self::Settle => "settle",
             Self::Usage => "usage",
+            Self::Calibrate => "calibrate",
+            Self::Nodes => "nodes",
             Self::Probe => "probe",
         }
     }
@@ -84,6 +95,12 @@ pub struct Metrics {
     pub excess_releases: IntCounter,
     /// Windows dated back, since the store's clock had stepped back.
     pub windows_rebased: IntCounter,
+    /// Pressure and limits by node.
+    pub nodes: NodeMetrics,
+    /// When the limits of the nodes were last read.
+    pub node_limits_age: Gauge,
+    /// Whether that is more than 5 s ago.
+    pub node_limits_stale: IntGauge,
 }
 
 impl Metrics {
@@ -105,10 +122,20 @@ impl Metrics {
             "0 from the first failure of the store until a second without one.",
         )?;
         registry.register(Box::new(store_up.clone()))?;
+        let node_limits_stale = IntGauge::new(
+            "quota_node_limits_stale",
+            "1 while what this server knows of the nodes' limits is more than 5 s old.",
+        )?;
+        registry.register(Box::new(node_limits_stale.clone()))?;
+        let node_limits_age = Gauge::new(
+            "quota_node_limits_age_seconds",
+            "How old what this server knows of the nodes' limits is.",
+        )?;
+        registry.register(Box::new(node_limits_age.clone()))?;
         let limits = GaugeVec::new(
             Opts::new(
                 "quota_limit",
-                "The limit in force: CPU in seconds, memory in byte-seconds, network in bytes, a window; +Inf is none.",
+                "The limit in force for usage on all nodes: CPU in seconds, memory in byte-seconds, network in bytes, a window; +Inf is none.",
             ),
             &["kind", "resource", "mode"],
         )?;
@@ -148,8 +175,11 @@ impl Metrics {
             )?,
             windows_rebased: counter(
                 "quota_windows_rebased_total",
-                "Windows dated back, since the store's clock had stepped back.",
+                "Windows and intervals dated back, since the store's clock had stepped back.",
             )?,
+            nodes: NodeMetrics::new(&registry)?,
+            node_limits_age,
+            node_limits_stale,
             registry,
         };
         metrics.set_limits(policy);
@@ -188,14 +218,18 @@ impl Metrics {
 
     fn set_limits(&self, policy: &Policy) {
         for (kind, resource, bound) in policy.iter() {
-            let value = match bound.limit {
-                Limit::Unlimited => f64::INFINITY,
-                Limit::At(amount) if resource == Resource::Cpu => amount as f64 / 1e6,
-                Limit::At(amount) => wire_amount(resource, amount) as f64,
-            };
             self.limits
                 .with_label_values(&[kind.as_str(), resource.as_str(), bound.mode.as_str()])
-                .set(value);
+                .set(limit_value(resource, bound.limit));
         }
+    }
+}
+
+/// A limit as a gauge shows it.
+fn limit_value(resource: Resource, limit: Limit) -> f64 {
+    match limit {
+        Limit::Unlimited => f64::INFINITY,
+        Limit::At(amount) if resource == Resource::Cpu => amount as f64 / 1e6,
+        Limit::At(amount) => wire_amount(resource, amount) as f64,
     }
 }

@@ -1,10 +1,13 @@
-//! What the service does, whichever protocol asks: check, report, standing, backoff.
+//! What the service does, whichever protocol asks: check, report, standing, backoff, pressure, nodes.
 
 mod backoff;
 mod check;
 mod denials;
 mod error;
 mod names;
+mod node_limits;
+mod nodes;
+mod pressure;
 mod report;
 mod reservation;
 mod retry;
@@ -13,13 +16,17 @@ mod words;
 
 use std::sync::Arc;
 
-use quota_core::{Account, Ipv6Prefix, Subject, WindowLength};
+use quota_core::{Account, Comparison, Here, Ipv6Prefix, PerResource, Subject, WindowLength};
+use quota_proto::UsedHere;
 
 pub use backoff::{Backoff, BackoffRequest};
 pub use check::{CheckRequest, CheckResponse, Decision};
 pub use denials::Denials;
 pub use error::QuotaError;
 pub use names::Label;
+pub use node_limits::NodeLimits;
+pub use nodes::{NodeCalibration, NodeStanding};
+pub use pressure::{PressureRequest, Pressured};
 pub use report::{ChargeRequest, ReportRequest, Reported};
 pub use reservation::Reservation;
 pub use retry::{Jitter, Retry};
@@ -30,12 +37,20 @@ use crate::config::{FailPolicy, Policy, Prices};
 use crate::metrics::Metrics;
 use crate::store::{Limited, Snapshots, Store};
 
+/// An account of a request, and what it is compared with.
+struct Compared {
+    account: Account,
+    comparisons: PerResource<Comparison>,
+}
+
 /// The service: its settings, and what it counts with.
 pub struct Quota {
     /// Where usage is kept.
     pub store: Arc<dyn Store>,
     /// The limits in force.
     pub policy: Policy,
+    /// The limits of the nodes, as far as they are known.
+    pub nodes: NodeLimits,
     /// What an RPC is expected to cost.
     pub prices: Prices,
     /// What to answer without the store.
@@ -53,12 +68,37 @@ pub struct Quota {
 }
 
 impl Quota {
-    fn limited(&self, account: &Account) -> Limited {
-        Limited { account: account.clone(), bounds: *self.policy.bounds(account.kind()) }
+    /// What accounts are compared with on a node; `used` tells what they used there, else the node's last report.
+    fn compare(&self, accounts: &[Account], node: &Label, used: &UsedHere) -> Vec<Compared> {
+        let node = self.nodes.get(node.as_deref());
+        let node = node.as_deref();
+        let compared = accounts.iter().map(|account| {
+            let kind = account.kind();
+            let comparisons = PerResource::from_fn(|resource| Comparison {
+                ceiling: self.policy.ceilings(kind)[resource],
+                here: self.node_limit(node, kind, resource).map(|limit| Here {
+                    limit,
+                    used: used[kind][resource].or_else(|| node?.used(account, resource, self.window)),
+                }),
+            });
+            Compared { account: account.clone(), comparisons }
+        });
+        compared.collect()
     }
 
-    fn subjects(limited: Vec<Limited>, snapshots: Snapshots) -> Vec<Subject> {
-        let judged = limited.into_iter().zip(snapshots.accounts);
-        judged.map(|(Limited { account, bounds }, snapshot)| Subject { account, bounds, snapshot }).collect()
+    fn subjects(compared: Vec<Compared>, snapshots: Snapshots) -> Vec<Subject> {
+        let judged = compared.into_iter().zip(snapshots.accounts);
+        judged
+            .map(|(Compared { account, comparisons }, snapshot)| Subject { account, comparisons, snapshot })
+            .collect()
+    }
+}
+
+impl From<&Compared> for Limited {
+    fn from(compared: &Compared) -> Self {
+        Self {
+            account: compared.account.clone(),
+            bounds: compared.comparisons.map(|comparison| comparison.bound()),
+        }
     }
 }

@@ -9,10 +9,14 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::config::{Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
-use crate::quota::{Denials, Jitter, Quota};
+use crate::quota::{Denials, Jitter, NodeLimits, Quota};
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::{REQUEST_TIMEOUT, grpc, http};
+
+/// How often the limits of the nodes are read. With the store's answer it stays below the 500 ms in which a step must be
+/// known to every server.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +70,7 @@ impl Server {
         let quota = Arc::new(Quota {
             store,
             policy: config.policy,
+            nodes: NodeLimits::default(),
             prices: config.prices,
             fail: config.store.fail,
             window: config.window,
@@ -74,6 +79,9 @@ impl Server {
             denials,
             jitter: Jitter::default(),
         });
+        // Before the first check: a node's limits may be lower than those of a node that is not known.
+        quota.refresh_nodes().await;
+        upkeep.spawn(refresh_nodes(Arc::clone(&quota)));
         let readiness = Arc::new(Readiness::new(kind));
 
         let http = listen("http.listen", config.http.listen).await?;
@@ -177,6 +185,14 @@ fn local(setting: &'static str, listener: &TcpListener) -> Result<SocketAddr, St
 async fn stopped(mut stopping: watch::Receiver<bool>) {
     // An error means that the server is gone, which is a reason to stop too.
     let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+/// Keeps the limits of the nodes up to date.
+async fn refresh_nodes(quota: Arc<Quota>) {
+    loop {
+        tokio::time::sleep(REFRESH_INTERVAL).await;
+        quota.refresh_nodes().await;
+    }
 }
 
 /// Does something again and again; what takes longer than the interval is not made up for.

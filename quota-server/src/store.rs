@@ -7,17 +7,20 @@ mod clock;
 mod error;
 mod measured;
 mod memory;
+mod node;
 mod redis;
 
 use async_trait::async_trait;
 use quota_core::{
-    Account, Bound, Charge, Cost, Mark, PerResource, Release, Settled, Snapshot, Tick, Timestamp,
+    Account, Adaptations, Bound, Charge, Cost, Mark, NodeReport, PerResource, Release, Settled, Snapshot,
+    Tick, Timestamp,
 };
 
 pub use clock::Clock;
 pub use error::{Cause, StoreError};
 pub use measured::Measured;
 pub use memory::MemoryStore;
+pub use node::{Calibrated, MAX_NODES, Node, Nodes};
 pub use redis::{RedisStore, Scripts};
 
 /// The most accounts in one call: the scripts' bound.
@@ -39,6 +42,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// What the accounts have used; each comes as [`Snapshot::Full`]. At most [`MAX_ACCOUNTS`].
     async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError>;
+
+    /// Takes in what a node tells, and calibrates its limits where an interval is over.
+    async fn calibrate(
+        &self,
+        node: &str,
+        report: &NodeReport,
+        adaptations: &Adaptations,
+    ) -> Result<Calibrated, StoreError>;
+
+    /// Every node that is remembered, by name; one of which what is stored cannot be read is left out.
+    async fn nodes(&self) -> Result<Nodes, StoreError>;
 
     /// Whether the store takes writes.
     async fn probe(&self) -> Result<(), StoreError>;

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod limits;
 pub mod marks;
 pub mod names;
+pub mod nodes;
 pub mod releases;
 pub mod settlement;
 

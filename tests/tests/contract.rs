@@ -1,6 +1,6 @@
 //! Both stores keep the contract.
 
-use quota_tests::contract::{Fixture, admission, clock, limits, marks, names, releases, settlement};
+use quota_tests::contract::{Fixture, admission, clock, limits, marks, names, nodes, releases, settlement};
 
 mod memory {
     use super::*;
@@ -38,6 +38,11 @@ mod memory {
     #[tokio::test]
     async fn names() {
         names::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn nodes() {
+        nodes::all(&Fixture::memory()).await;
     }
 }
 
@@ -77,5 +82,10 @@ mod redis {
     #[tokio::test]
     async fn names() {
         names::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn nodes() {
+        nodes::all(&Fixture::redis().await).await;
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quota_core::{
-    Account, Cost, Ipv6Prefix, Kind, Limit, NodeReport, PerKind, PerResource, Ratio, Reason, Resource,
+    Account, Cost, InvalidAccount, Kind, Limit, NodeReport, PerKind, PerResource, Ratio, Reason, Resource,
 };
 
 use super::limit;
@@ -39,8 +39,11 @@ fn read_amounts(wire: v1::Amounts) -> Result<PerResource<Option<u64>>, Invalid> 
     Ok(PerResource::from_fn(|resource| given[resource].then_some(cost.amounts()[resource])))
 }
 
-/// A node's report as it travels, but for the node's name, which says whose it is.
-pub fn node_report(wire: v1::ReportPressureRequest, prefix: Ipv6Prefix) -> Result<NodeReport, Invalid> {
+/// A node's report as it travels, but for the node's name, which says whose it is; `read` makes accounts of names.
+pub fn node_report(
+    wire: v1::ReportPressureRequest,
+    read: impl Fn(Kind, &str) -> Result<Account, InvalidAccount>,
+) -> Result<NodeReport, Invalid> {
     let v1::Pressure { cpu, memory, network } = wire.pressure.unwrap_or_default();
     let v1::Active { repo, user, ip } = wire.active.unwrap_or_default();
     let oom_kill = v1::report_pressure_request::Event::OomKill;
@@ -53,7 +56,7 @@ pub fn node_report(wire: v1::ReportPressureRequest, prefix: Ipv6Prefix) -> Resul
         oom_kill: wire.events.contains(&oom_kill.into()),
         capacity: capacity(wire.capacity.unwrap_or_default())?,
         active: PerKind::new(repo, user, ip),
-        heaviest: heaviest(wire.heaviest, prefix)?,
+        heaviest: heaviest(wire.heaviest, read)?,
     })
 }
 
@@ -79,11 +82,14 @@ fn capacity(wire: v1::Capacity) -> Result<PerResource<Option<u64>>, Invalid> {
 /// What a capacity must be.
 pub const NO_CAPACITY: &str = "must be more than 0, and at most 2^53";
 
-fn heaviest(wire: Vec<v1::HeavyAccount>, prefix: Ipv6Prefix) -> Result<BTreeMap<Account, Cost>, Invalid> {
+fn heaviest(
+    wire: Vec<v1::HeavyAccount>,
+    read: impl Fn(Kind, &str) -> Result<Account, InvalidAccount>,
+) -> Result<BTreeMap<Account, Cost>, Invalid> {
     bound_heaviest(wire.len())?;
     let read = |wire: v1::HeavyAccount| {
-        let kind = Kind::try_from(wire.kind())?;
-        let account = Account::new(kind, &wire.id, prefix).map_err(|error| Invalid::new("id", error))?;
+        let account =
+            read(Kind::try_from(wire.kind())?, &wire.id).map_err(|error| Invalid::new("id", error))?;
         let used = Cost::try_from(wire.used.unwrap_or_default()).map_err(|error| error.within("used"))?;
         Ok((account, used))
     };
@@ -180,22 +186,26 @@ impl From<Reason> for v1::calibration::Reason {
 mod tests {
     use super::*;
 
+    fn read(wire: v1::ReportPressureRequest) -> Result<NodeReport, Invalid> {
+        node_report(wire, Account::from_spelling)
+    }
+
     #[test]
     fn a_report_is_read_as_it_was_written() {
-        let alice = Account::new(Kind::User, "alice", Ipv6Prefix::default()).unwrap();
+        let network = Account::from_spelling(Kind::Ip, "2001:db8::/48").unwrap();
         let report = NodeReport {
             pressure: PerResource::new(Some(Ratio::from_millionths(930_000)), None, Some(Ratio::ONE)),
             oom_kill: true,
             capacity: PerResource::new(Some(16_000), Some(1 << 36), None),
             active: PerKind::new(Some(0), None, Some(51)),
-            heaviest: BTreeMap::from([(alice, Cost::ZERO.with_cpu_micros(310_200_000).unwrap())]),
+            heaviest: BTreeMap::from([(network, Cost::ZERO.with_cpu_micros(310_200_000).unwrap())]),
         };
-        assert_eq!(node_report(wire_report("n", &report), Ipv6Prefix::default()), Ok(report));
+        assert_eq!(read(wire_report("n", &report)), Ok(report));
     }
 
     #[test]
     fn an_event_that_is_not_known_yet_is_skipped() {
         let wire = v1::ReportPressureRequest { events: vec![77], ..v1::ReportPressureRequest::default() };
-        assert_eq!(node_report(wire, Ipv6Prefix::default()), Ok(NodeReport::default()));
+        assert_eq!(read(wire), Ok(NodeReport::default()));
     }
 }

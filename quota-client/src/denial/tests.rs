@@ -18,6 +18,7 @@ pub(crate) fn deny(retry_after: Duration, permanent: bool) -> v1::CheckResponse 
             resource: v1::Resource::Cpu.into(),
             used: 104_200_000,
             limit: Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(100_000_000)) }),
+            scope: v1::Scope::Cluster.into(),
         }),
         retry_after: prost_types::Duration::try_from(retry_after).ok(),
         permanent,

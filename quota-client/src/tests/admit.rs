@@ -19,6 +19,7 @@ async fn what_is_asked_is_all_that_the_request_names() {
     let admission = allowed(&client, &fetch().ip(ip).class("interactive").price(price)).await;
     assert!(admission.checked());
     let heard = fake.heard();
+    let nothing = v1::Amounts { cpu_micros: Some(0), memory_byte_seconds: None, network_bytes: Some(0) };
     let expected = v1::CheckRequest {
         node: "gitaly-01".to_owned(),
         rpc: "/gitaly.SSHService/SSHUploadPack".to_owned(),
@@ -29,6 +30,7 @@ async fn what_is_asked_is_all_that_the_request_names() {
         }),
         class: "interactive".to_owned(),
         price: Some(price.into()),
+        used_here: Some(v1::UsedHere { repo: Some(nothing), user: Some(nothing), ip: Some(nothing) }),
     };
     assert_eq!(heard.checks, [expected]);
     assert_eq!(heard.authorization.as_deref(), Some("Bearer s3cret"));

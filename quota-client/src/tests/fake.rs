@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -31,6 +32,8 @@ pub(crate) struct State {
     checks: Mutex<VecDeque<Check>>,
     /// To reports, in turn; then each is acknowledged.
     reports: Mutex<VecDeque<Report>>,
+    /// It is of before pressure was told.
+    knows_no_pressure: AtomicBool,
 }
 
 /// What it was asked.
@@ -38,6 +41,7 @@ pub(crate) struct State {
 pub(crate) struct Heard {
     pub(crate) checks: Vec<v1::CheckRequest>,
     pub(crate) reports: Vec<v1::ReportRequest>,
+    pub(crate) pressures: Vec<v1::ReportPressureRequest>,
     pub(crate) authorization: Option<String>,
 }
 
@@ -133,6 +137,11 @@ impl Fake {
         *self.state.reports.lock() = reports.into_iter().collect();
     }
 
+    /// From now on, it is a service of before pressure was told.
+    pub(crate) fn knows_no_pressure(&self) {
+        self.state.knows_no_pressure.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn heard(&self) -> Heard {
         self.state.heard.borrow().clone()
     }
@@ -218,6 +227,24 @@ impl QuotaService for State {
     }
 
     async fn backoff(&self, _: Request<v1::BackoffRequest>) -> Result<Response<v1::BackoffResponse>, Status> {
+        Err(Status::unimplemented("not for fileservers"))
+    }
+
+    async fn report_pressure(
+        &self,
+        request: Request<v1::ReportPressureRequest>,
+    ) -> Result<Response<v1::ReportPressureResponse>, Status> {
+        self.heard.send_modify(|heard| heard.pressures.push(request.into_inner()));
+        if self.knows_no_pressure.load(Ordering::Relaxed) {
+            return Err(Status::unimplemented("not yet"));
+        }
+        Ok(Response::new(v1::ReportPressureResponse::default()))
+    }
+
+    async fn list_nodes(
+        &self,
+        _: Request<v1::ListNodesRequest>,
+    ) -> Result<Response<v1::ListNodesResponse>, Status> {
         Err(Status::unimplemented("not for fileservers"))
     }
 }

@@ -79,6 +79,19 @@ impl Settings {
         }
     }
 
+    /// A setting written as a number.
+    pub(super) fn decimal<T>(
+        &self,
+        path: &[&str],
+        parse: impl FnOnce(f64) -> Result<T, String>,
+    ) -> Result<T, ConfigError> {
+        match lookup(&self.merged, path) {
+            Some(ValueKind::Float(number)) => parse(*number).map_err(|reason| self.fault(path, reason)),
+            Some(ValueKind::I64(number)) => parse(*number as f64).map_err(|reason| self.fault(path, reason)),
+            _ => Err(self.missing(path)),
+        }
+    }
+
     /// A setting that is true or false.
     pub(super) fn flag(&self, path: &[&str]) -> Result<bool, ConfigError> {
         match lookup(&self.merged, path) {

@@ -1,6 +1,10 @@
+use std::str::FromStr;
 use std::time::Duration;
 
-use quota_core::{BUCKET_CAP, BUCKETS, Bound, Kind, Limit, Mode, PerResource, Resource, WindowLength};
+use quota_core::{
+    Adaptation, Adaptations, BUCKET_CAP, BUCKETS, Bound, Kind, Limit, Mode, PerKind, PerResource, Range,
+    Ratio, Resource, Rule, WindowLength,
+};
 
 use super::error::ConfigError;
 use super::layers::Settings;
@@ -9,61 +13,171 @@ use super::units;
 /// The most that a window can hold of a resource: a larger limit would never be reached.
 const LARGEST: u64 = BUCKETS * BUCKET_CAP;
 
-/// The limits in force for each kind of account.
+/// How often the rule `double-halve` moves a limit.
+const EACH_SECOND: Duration = Duration::from_secs(1);
+
+/// The limits of each kind of account, and how those of a node are adapted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    repo: PerResource<Bound>,
-    user: PerResource<Bound>,
-    ip: PerResource<Bound>,
+    ceilings: PerKind<PerResource<Bound>>,
+    adaptations: Adaptations,
+}
+
+/// What is written of one limit.
+struct Limits {
+    mode: Mode,
+    min: Limit,
+    initial: Limit,
+    max: Limit,
+}
+
+/// The rules that can be named.
+#[derive(Clone, Copy, Debug)]
+enum RuleName {
+    Fixed,
+    Aimd,
+    DoubleHalve,
+}
+
+impl RuleName {
+    const ALL: [Self; 3] = [Self::Fixed, Self::Aimd, Self::DoubleHalve];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Aimd => "aimd",
+            Self::DoubleHalve => "double-halve",
+        }
+    }
+}
+
+impl FromStr for RuleName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one_of = "\"fixed\", \"aimd\" or \"double-halve\"";
+        match Self::ALL.into_iter().find(|name| name.as_str() == text) {
+            Some(name) => Ok(name),
+            None if text == "blame" => {
+                Err(format!("the rule \"blame\" is not available yet: write {one_of}"))
+            }
+            None => Err(format!("must be {one_of}")),
+        }
+    }
 }
 
 impl Policy {
-    /// The limits of a kind of account: under the rule `fixed`, the initial ones.
-    pub const fn bounds(&self, kind: Kind) -> &PerResource<Bound> {
-        match kind {
-            Kind::Repo => &self.repo,
-            Kind::User => &self.user,
-            Kind::Ip => &self.ip,
-        }
+    /// The limits of a kind of account for what it uses everywhere: the initial ones of a resource that is not adapted,
+    /// the largest of one that is.
+    pub fn ceilings(&self, kind: Kind) -> &PerResource<Bound> {
+        &self.ceilings[kind]
     }
 
-    /// Every limit.
+    /// How the limits of nodes are adapted.
+    pub const fn adaptations(&self) -> &Adaptations {
+        &self.adaptations
+    }
+
+    /// Every limit of [`Policy::ceilings`].
     pub fn iter(&self) -> impl Iterator<Item = (Kind, Resource, Bound)> {
-        Kind::ALL
-            .into_iter()
-            .flat_map(|kind| self.bounds(kind).iter().map(move |(resource, bound)| (kind, resource, *bound)))
+        let of_kind =
+            |(kind, bounds)| PerResource::iter(bounds).map(move |(resource, bound)| (kind, resource, *bound));
+        self.ceilings.iter().flat_map(of_kind)
     }
 
     pub(super) fn read(settings: &Settings, window: WindowLength) -> Result<Self, ConfigError> {
+        let none = Bound { limit: Limit::Unlimited, mode: Mode::Off };
+        let mut policy = Self {
+            ceilings: PerKind::from_fn(|_| PerResource::from_fn(|_| none)),
+            adaptations: Adaptations::default(),
+        };
         for resource in Resource::ALL {
-            settings.text(&["adapt", resource.as_str(), "rule"], rule)?;
+            let limits = PerKind::new(
+                limits(settings, Kind::Repo, resource, window.length())?,
+                limits(settings, Kind::User, resource, window.length())?,
+                limits(settings, Kind::Ip, resource, window.length())?,
+            );
+            policy.adaptations[resource] = adaptation(settings, resource, &limits)?;
+            let adapted = policy.adaptations[resource].is_some();
+            for (kind, Limits { mode, initial, max, .. }) in limits.iter() {
+                let limit = if adapted { *max } else { *initial };
+                policy.ceilings[kind][resource] = Bound { limit, mode: *mode };
+            }
         }
-        let of = |kind| bounds(settings, kind, window.length());
-        Ok(Self { repo: of(Kind::Repo)?, user: of(Kind::User)?, ip: of(Kind::Ip)? })
+        Ok(policy)
     }
 }
 
-fn bounds(settings: &Settings, kind: Kind, window: Duration) -> Result<PerResource<Bound>, ConfigError> {
-    let of = |resource| bound(settings, kind, resource, window);
-    Ok(PerResource::new(of(Resource::Cpu)?, of(Resource::Memory)?, of(Resource::Network)?))
-}
-
-fn bound(
+fn limits(
     settings: &Settings,
     kind: Kind,
     resource: Resource,
     window: Duration,
-) -> Result<Bound, ConfigError> {
+) -> Result<Limits, ConfigError> {
     let key = |name| ["limits", kind.as_str(), resource.as_str(), name];
     let read = |name| settings.text(&key(name), |text| limit(resource, text, window));
-    let limits = [("min", read("min")?), ("initial", read("initial")?), ("max", read("max")?)];
-    let [min, initial, max] = limits;
-    for ((low, lower), (high, higher)) in [(min, max), (min, initial), (initial, max)] {
+    let (min, initial, max) = (read("min")?, read("initial")?, read("max")?);
+    for ((low, lower), (high, higher)) in [
+        (("min", min), ("max", max)),
+        (("min", min), ("initial", initial)),
+        (("initial", initial), ("max", max)),
+    ] {
         if lower > higher {
             return Err(settings.above(&key(low), &key(high)));
         }
     }
-    Ok(Bound { limit: initial.1, mode: settings.text(&key("mode"), mode)? })
+    Ok(Limits { mode: settings.text(&key("mode"), mode)?, min, initial, max })
+}
+
+/// How the limits of a resource are adapted; `None` under the rule `fixed`.
+fn adaptation(
+    settings: &Settings,
+    resource: Resource,
+    limits: &PerKind<Limits>,
+) -> Result<Option<Adaptation>, ConfigError> {
+    let key = |name| ["adapt", resource.as_str(), name];
+    let ratio = |name, least, most| settings.decimal(&key(name), |value| ratio(value, least, most));
+    let interval = settings.text(&key("interval"), |text| {
+        units::duration_within(text, Duration::from_secs(1), Duration::from_secs(600))
+    })?;
+    let soft_limit = ratio("soft_limit", 0.01, 1.0)?;
+    let backoff_factor = ratio("backoff_factor", 0.01, 0.99)?;
+    let step = ratio("step", 0.01, 1.0)?;
+    let name = settings.text(&key("rule"), str::parse::<RuleName>)?;
+    let (rule, interval) = match name {
+        RuleName::Fixed => return Ok(None),
+        RuleName::Aimd => (Rule::Aimd { soft_limit, backoff_factor }, interval),
+        RuleName::DoubleHalve => (Rule::DoubleHalve, EACH_SECOND),
+    };
+    let of = |kind| range(settings, kind, resource, &limits[kind], name);
+    let ranges = PerKind::new(of(Kind::Repo)?, of(Kind::User)?, of(Kind::Ip)?);
+    Ok(Some(Adaptation { rule, interval, step, ranges }))
+}
+
+/// The limits that a rule moves between.
+fn range(
+    settings: &Settings,
+    kind: Kind,
+    resource: Resource,
+    limits: &Limits,
+    rule: RuleName,
+) -> Result<Range, ConfigError> {
+    let fault = |name, reason: &str| {
+        let key = ["limits", kind.as_str(), resource.as_str(), name];
+        settings.fault(&key, format!("{reason} under adapt.{resource}.rule = {:?}", rule.as_str()))
+    };
+    match (limits.min, limits.initial, limits.max) {
+        (Limit::At(0), ..) => Err(fault("min", "must be more than 0, which would stop everything,")),
+        (Limit::At(min), Limit::At(initial), Limit::At(max)) => Ok(Range { min, initial, max }),
+        _ => Err(fault("max", "must be an amount, since steps are shares of it,")),
+    }
+}
+
+fn ratio(value: f64, least: f64, most: f64) -> Result<Ratio, String> {
+    match Ratio::try_from(value) {
+        Ok(ratio) if (least..=most).contains(&value) => Ok(ratio),
+        _ => Err(format!("must be from {least} to {most}")),
+    }
 }
 
 fn limit(resource: Resource, text: &str, window: Duration) -> Result<Limit, String> {
@@ -83,14 +197,4 @@ fn mode(text: &str) -> Result<Mode, String> {
         .into_iter()
         .find(|mode| mode.as_str() == text)
         .ok_or_else(|| "must be \"off\", \"shadow\" or \"enforce\"".into())
-}
-
-fn rule(text: &str) -> Result<(), String> {
-    match text {
-        "fixed" => Ok(()),
-        "aimd" | "double-halve" | "blame" => {
-            Err(format!("the rule {text:?} is not available yet: write \"fixed\""))
-        }
-        _ => Err("must be \"fixed\"".into()),
-    }
 }

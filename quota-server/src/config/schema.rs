@@ -47,7 +47,8 @@ pub(super) fn check(given: &Table, known: &Table, path: &[&str]) -> Result<(), F
         match (&value.kind, &expected.kind) {
             (ValueKind::Table(given), ValueKind::Table(known)) => check(given, known, &path)?,
             (ValueKind::String(_), ValueKind::String(_))
-            | (ValueKind::I64(_), ValueKind::I64(_))
+            | (ValueKind::I64(_), ValueKind::I64(_) | ValueKind::Float(_))
+            | (ValueKind::Float(_), ValueKind::Float(_))
             | (ValueKind::Boolean(_), ValueKind::Boolean(_)) => {}
             (_, expected) => return Err((Key::new(&path), must_be(expected))),
         }
@@ -63,6 +64,7 @@ pub(super) fn from_text(text: String, known: &Table, path: &[impl AsRef<str>]) -
     let value = match expected {
         ValueKind::String(_) => Some(ValueKind::String(text)),
         ValueKind::I64(_) => text.parse().ok().map(ValueKind::I64),
+        ValueKind::Float(_) => text.parse().ok().map(ValueKind::Float),
         ValueKind::Boolean(_) => text.parse().ok().map(ValueKind::Boolean),
         _ => None,
     };
@@ -73,6 +75,7 @@ fn must_be(expected: &ValueKind) -> String {
     match expected {
         ValueKind::String(example) => format!("must be a string, such as {example:?}"),
         ValueKind::I64(example) => format!("must be a whole number, such as {example}"),
+        ValueKind::Float(example) => format!("must be a number, such as {example}"),
         ValueKind::Boolean(_) => "must be true or false".into(),
         _ => "must be a table of settings".into(),
     }

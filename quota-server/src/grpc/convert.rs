@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use quota_core::{Account, Cost, Ipv6Prefix, Kind, Resource};
-use quota_proto::{Invalid, accounts, age, resource_standing, v1};
+use quota_core::{Account, Cost, Ipv6Prefix, Kind, Limit, Resource};
+use quota_proto::{
+    Invalid, accounts, age, limit, node_report, resource_standing, used_here, v1, wire_active, wire_capacity,
+    wire_limits, wire_pressure,
+};
 
 use crate::quota::{
-    Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Label, ReportRequest,
-    Reported, Retry, Standing, StandingRequest,
+    Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Label, NodeCalibration,
+    NodeStanding, PressureRequest, Pressured, ReportRequest, Reported, Retry, Standing, StandingRequest,
 };
 
 pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
@@ -17,6 +20,7 @@ pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckR
         accounts: accounts(wire.accounts.as_ref(), prefix)?,
         class: Label::new("class", Some(&wire.class))?,
         price: wire.price.map(|price| cost(price, "price")).transpose()?,
+        used_here: used_here(wire.used_here.as_ref())?,
     })
 }
 
@@ -60,6 +64,19 @@ pub(super) fn backoff(wire: v1::BackoffRequest, prefix: Ipv6Prefix) -> Result<Ba
     })
 }
 
+pub(super) fn pressure(
+    wire: v1::ReportPressureRequest,
+    prefix: Ipv6Prefix,
+) -> Result<PressureRequest, Invalid> {
+    let node = PressureRequest::node(Some(&wire.node))?;
+    let report = node_report(wire, |kind, id| Account::new(kind, id, prefix))?;
+    Ok(PressureRequest { node, report })
+}
+
+pub(super) fn nodes(wire: &v1::ListNodesRequest) -> Result<Label, Invalid> {
+    Label::new("node", Some(&wire.node))
+}
+
 fn cost(wire: v1::Cost, field: &str) -> Result<Cost, Invalid> {
     Cost::try_from(wire).map_err(|invalid| invalid.within(field))
 }
@@ -93,8 +110,8 @@ impl From<CheckResponse> for v1::CheckResponse {
 impl From<Standing> for v1::Standing {
     fn from(standing: Standing) -> Self {
         let of = |resource: Resource| {
-            let (used, bound) = standing.resources[resource];
-            Some(resource_standing(resource, used, bound))
+            let (used, comparison) = &standing.resources[resource];
+            Some(resource_standing(resource, *used, comparison))
         };
         Self {
             kind: v1::Kind::from(standing.account.kind()).into(),
@@ -125,6 +142,50 @@ impl From<Backoff> for v1::BackoffResponse {
                 permanent,
             },
         }
+    }
+}
+
+impl From<Pressured> for v1::ReportPressureResponse {
+    fn from(pressured: Pressured) -> Self {
+        Self {
+            node: pressured.node.into(),
+            calibrated: pressured.calibrated,
+            limits: Some(wire_limits(&pressured.limits)),
+            accounts: Vec::new(),
+        }
+    }
+}
+
+impl From<NodeStanding> for v1::Node {
+    fn from(node: NodeStanding) -> Self {
+        let calibrations = node.calibrations.iter();
+        let calibrations =
+            calibrations.filter_map(|(resource, last)| Some(calibration(resource, last.as_ref()?)));
+        Self {
+            seen_ago: Some(duration(node.seen_ago)),
+            pressure: Some(wire_pressure(&node.report.pressure)),
+            limits: Some(wire_limits(&node.limits)),
+            last_calibrations: calibrations.collect(),
+            capacity: Some(wire_capacity(&node.report.capacity)),
+            active: Some(wire_active(&node.report.active)),
+            node: node.name.into(),
+        }
+    }
+}
+
+fn calibration(resource: Resource, calibration: &NodeCalibration) -> v1::Calibration {
+    let wire_limit = |amount| Some(limit(resource, Limit::At(amount)));
+    let change = |kind| v1::calibration::Change {
+        kind: v1::Kind::from(kind).into(),
+        old: wire_limit(calibration.old[kind]),
+        new: wire_limit(calibration.new[kind]),
+    };
+    v1::Calibration {
+        resource: v1::Resource::from(resource).into(),
+        ago: Some(duration(calibration.ago)),
+        reason: v1::calibration::Reason::from(calibration.reason).into(),
+        pressure: calibration.pressure.into(),
+        changes: Kind::ALL.map(change).to_vec(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quota_core::{Breach, Cost, Limit, PerResource, Resource};
+use quota_core::{Breach, Cost, Limit, PerKind, PerResource, Resource};
 use quota_proto::wire_amount;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -20,21 +20,52 @@ pub(super) struct CostBody {
     network: Cost,
 }
 
+/// What was used of each resource; what is absent is not known.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct UsedBody {
+    #[serde(deserialize_with = "known_cpu")]
+    cpu: Option<Cost>,
+    #[serde(deserialize_with = "known_memory")]
+    memory: Option<Cost>,
+    #[serde(deserialize_with = "known_network")]
+    network: Option<Cost>,
+}
+
+impl From<UsedBody> for PerResource<Option<u64>> {
+    fn from(UsedBody { cpu, memory, network }: UsedBody) -> Self {
+        let costs = PerResource::new(cpu, memory, network);
+        Self::from_fn(|resource| costs[resource].map(|cost| cost.amounts()[resource]))
+    }
+}
+
+fn known_cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
+    cpu(json).map(Some)
+}
+
+fn known_memory<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
+    memory(json).map(Some)
+}
+
+fn known_network<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
+    network(json).map(Some)
+}
+
 impl From<CostBody> for Cost {
     fn from(body: CostBody) -> Self {
         body.cpu.plus(body.memory).plus(body.network)
     }
 }
 
-fn cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+pub(super) fn cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
     Cost::ZERO.with_cpu_seconds(f64::deserialize(json)?).map_err(Error::custom)
 }
 
-fn memory<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+pub(super) fn memory<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
     Cost::ZERO.with_memory_byte_seconds(whole(json)?).map_err(Error::custom)
 }
 
-fn network<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+pub(super) fn network<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
     Cost::ZERO.with_network_bytes(whole(json)?).map_err(Error::custom)
 }
 
@@ -96,6 +127,12 @@ pub(super) fn cost(cost: Cost) -> Value {
     each(|resource| amount(resource, cost.amounts()[resource]))
 }
 
+/// The limits of each kind of account.
+pub(super) fn limits(limits: &PerKind<PerResource<Limit>>) -> Value {
+    let of_kind = |limits: &PerResource<Limit>| each(|resource| limit(resource, limits[resource]));
+    limits.iter().map(|(kind, limits)| (kind.as_str().to_owned(), of_kind(limits))).collect()
+}
+
 /// An object with a member for each resource.
 pub(super) fn each(value: impl FnMut(Resource) -> Value) -> Value {
     let values = PerResource::from_fn(value);
@@ -109,5 +146,6 @@ pub(super) fn breach(breach: &Breach) -> Value {
         "resource": breach.resource.as_str(),
         "used": amount(breach.resource, breach.used),
         "limit": limit(breach.resource, breach.limit),
+        "scope": breach.scope.as_str(),
     })
 }

@@ -1,13 +1,13 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use quota_core::{Cost, Ipv6Prefix};
+use quota_core::{Cost, Ipv6Prefix, PerKind};
 use quota_proto::Invalid;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Http;
-use super::amounts::{self, CostBody};
+use super::amounts::{self, CostBody, UsedBody};
 use super::extract::{AccountsBody, Json};
 use super::object::Object;
 use super::problem::Problem;
@@ -24,30 +24,28 @@ pub(super) struct CheckBody {
     accounts: Object<AccountsBody>,
     class: Option<String>,
     price: Option<Object<CostBody>>,
-    /// Only limits of a node are compared with it, and the rule `fixed` has none.
-    #[serde(default, rename = "used_here")]
-    _used_here: Object<UsedHere>,
+    #[serde(default)]
+    used_here: Object<UsedHereBody>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct UsedHere {
-    #[serde(rename = "repo")]
-    _repo: Object<CostBody>,
-    #[serde(rename = "user")]
-    _user: Object<CostBody>,
-    #[serde(rename = "ip")]
-    _ip: Object<CostBody>,
+struct UsedHereBody {
+    repo: Object<UsedBody>,
+    user: Object<UsedBody>,
+    ip: Object<UsedBody>,
 }
 
 impl CheckBody {
     fn read(self, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
+        let UsedHereBody { repo, user, ip } = self.used_here.0;
         Ok(CheckRequest {
             node: Label::new("node", self.node.as_deref())?,
             rpc: Label::new("rpc", self.rpc.as_deref())?,
             accounts: self.accounts.0.read(prefix)?,
             class: Label::new("class", self.class.as_deref())?,
             price: self.price.map(|Object(price)| price.into()),
+            used_here: PerKind::new(repo.0.into(), user.0.into(), ip.0.into()),
         })
     }
 }

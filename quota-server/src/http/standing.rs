@@ -1,5 +1,5 @@
 use axum::extract::State;
-use quota_core::{Account, Kind};
+use quota_core::{Account, Comparison, Kind};
 use quota_proto::Invalid;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,12 +38,19 @@ pub(super) fn standing_json(standing: &Standing) -> Value {
         "over": standing.over,
         "retry_after_seconds": standing.retry_after.as_secs_f64(),
         "resources": amounts::each(|resource| {
-            let (used, bound) = standing.resources[resource];
-            json!({
+            let (used, Comparison { ceiling, here }) = standing.resources[resource];
+            let mut body = json!({
                 "used": amounts::amount(resource, used),
-                "limit": amounts::limit(resource, bound.limit),
-                "mode": bound.mode.as_str(),
-            })
+                "limit": amounts::limit(resource, ceiling.limit),
+                "mode": ceiling.mode.as_str(),
+            });
+            if let Some(here) = here {
+                body["here"] = json!({
+                    "used": amounts::amount(resource, here.used.unwrap_or(used)),
+                    "limit": amounts::limit(resource, here.limit),
+                });
+            }
+            body
         }),
     })
 }

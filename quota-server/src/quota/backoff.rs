@@ -1,4 +1,5 @@
 use quota_core::{Accounts, Breach, decide};
+use quota_proto::UsedHere;
 
 use super::{Label, Quota, QuotaError, Retry};
 use crate::config::FailPolicy;
@@ -38,8 +39,8 @@ impl Quota {
             snapshots => snapshots?,
         };
         let now = snapshots.now;
-        let limited = request.accounts.as_slice().iter().map(|account| self.limited(account)).collect();
-        let subjects = Self::subjects(limited, snapshots);
+        let compared = self.compare(request.accounts.as_slice(), &request.node, &UsedHere::default());
+        let subjects = Self::subjects(compared, snapshots);
         Ok(match decide(&subjects, now, self.window).denied_by {
             None => Backoff::No,
             Some(denied_by) => {

@@ -1,4 +1,5 @@
 use quota_core::{Accounts, Breach, Cost, Mode, decide};
+use quota_proto::UsedHere;
 
 use super::{Label, Quota, QuotaError, Reservation, Retry, Standing};
 use crate::config::FailPolicy;
@@ -18,6 +19,8 @@ pub struct CheckRequest {
     pub class: Label,
     /// Stands before the price table.
     pub price: Option<Cost>,
+    /// What the accounts used on the fileserver.
+    pub used_here: UsedHere,
 }
 
 /// The answer to a check.
@@ -56,12 +59,12 @@ impl Quota {
         let price = request.price.unwrap_or_else(|| self.prices.price(request.rpc.as_deref()));
         // More than a bucket holds would not be counted, and could not be given back.
         let price = price.at_most(Cost::BUCKET);
-        let limited: Vec<Limited> =
-            request.accounts.as_slice().iter().map(|account| self.limited(account)).collect();
+        let compared = self.compare(request.accounts.as_slice(), &request.node, &request.used_here);
+        let limited: Vec<Limited> = compared.iter().map(Into::into).collect();
         match self.store.admit(&limited, price).await {
             Ok(admitted) => {
                 let now = admitted.snapshots.now;
-                let subjects = Self::subjects(limited, admitted.snapshots);
+                let subjects = Self::subjects(compared, admitted.snapshots);
                 let standings =
                     subjects.iter().map(|subject| Standing::new(subject, now, self.window)).collect();
                 let verdict = decide(&subjects, now, self.window);

@@ -59,7 +59,7 @@ impl Retry {
 
 #[cfg(test)]
 mod tests {
-    use quota_core::{Account, Ipv6Prefix, Kind, Limit, Resource};
+    use quota_core::{Account, Ipv6Prefix, Kind, Limit, Resource, Scope};
 
     use super::*;
 
@@ -67,6 +67,7 @@ mod tests {
         Breach {
             account: Account::new(Kind::User, "alice", Ipv6Prefix::default()).unwrap(),
             resource: Resource::Cpu,
+            scope: Scope::Cluster,
             used: 1,
             limit: Limit::At(1),
             retry_after: Duration::from_millis(millis),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use quota_core::{Account, Bound, PerResource, Subject, Timestamp, WindowLength, decide};
-use quota_proto::Invalid;
+use quota_core::{Account, Comparison, PerResource, Subject, Timestamp, WindowLength, decide};
+use quota_proto::{Invalid, UsedHere};
 
 use super::{Label, Quota, QuotaError};
 
@@ -20,7 +20,7 @@ pub struct Standing {
     /// Who.
     pub account: Account,
     /// How much of each resource was used, in internal units, and what is compared with it.
-    pub resources: PerResource<(u64, Bound)>,
+    pub resources: PerResource<(u64, Comparison)>,
     /// Whether an enforced limit is reached.
     pub over: bool,
     /// When none is any more, if nothing is spent; exact.
@@ -33,7 +33,7 @@ impl Standing {
         let usage = subject.snapshot.usage();
         Self {
             account: subject.account.clone(),
-            resources: PerResource::from_fn(|resource| (usage[resource], subject.bounds[resource])),
+            resources: PerResource::from_fn(|resource| (usage[resource], subject.comparisons[resource])),
             over: breach.is_some(),
             retry_after: breach.map_or(Duration::ZERO, |breach| breach.retry_after),
         }
@@ -43,9 +43,11 @@ impl Standing {
 impl Quota {
     /// What an account used, may use, and when it may again. Changes nothing.
     pub async fn standing(&self, request: StandingRequest) -> Result<Standing, QuotaError> {
-        let snapshots = self.store.usage(std::slice::from_ref(&request.account)).await?;
+        let account = std::slice::from_ref(&request.account);
+        let snapshots = self.store.usage(account).await?;
         let now = snapshots.now;
-        let subject = Self::subjects(vec![self.limited(&request.account)], snapshots).pop();
+        let subject =
+            Self::subjects(self.compare(account, &request.node, &UsedHere::default()), snapshots).pop();
         let subject = subject.ok_or_else(|| Invalid::new("id", "must name an account"))?;
         Ok(Standing::new(&subject, now, self.window))
     }

@@ -37,7 +37,7 @@ pub(super) fn in_words(resource: Resource, amount: Limit) -> String {
 
 #[cfg(test)]
 mod tests {
-    use quota_core::{Account, Ipv6Prefix, Kind};
+    use quota_core::{Account, Ipv6Prefix, Kind, Scope};
 
     use super::*;
 
@@ -46,6 +46,7 @@ mod tests {
         let breach = Breach {
             account: Account::new(Kind::User, "alice", Ipv6Prefix::default()).unwrap(),
             resource: Resource::Cpu,
+            scope: Scope::Cluster,
             used: 104_250_000,
             limit: Limit::At(100_000_000),
             retry_after: Duration::ZERO,

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use quota_core::Account;
 
+use super::MAX_NODES;
+
 /// Why the store did not answer, or not with what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -23,6 +25,9 @@ pub enum StoreError {
     /// No room for another account.
     #[error("the store holds as many accounts as it may (store.max_accounts)")]
     Full,
+    /// No room for another node.
+    #[error("as many nodes are remembered as may be ({MAX_NODES})")]
+    TooManyNodes,
     /// No room for another source in this account.
     #[error("{0} has as many sources of reports as it can remember")]
     TooManySources(Account),
@@ -47,7 +52,7 @@ pub enum Cause {
     Malformed,
     /// A value that cannot be read.
     Corrupt,
-    /// More accounts or sources than there is room for.
+    /// More accounts, nodes or sources than there is room for.
     Full,
 }
 
@@ -90,7 +95,7 @@ impl StoreError {
             Self::Refused(_, cause) => *cause,
             Self::Malformed(_) => Cause::Malformed,
             Self::Corrupt(_) => Cause::Corrupt,
-            Self::Full | Self::TooManySources(_) => Cause::Full,
+            Self::Full | Self::TooManyNodes | Self::TooManySources(_) => Cause::Full,
         }
     }
 }

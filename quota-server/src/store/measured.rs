@@ -3,9 +3,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use quota_core::{Account, Cost};
+use quota_core::{Account, Adaptations, Cost, NodeReport};
 
-use super::{Admitted, Cause, Limited, Report, Settlement, Snapshots, Store, StoreError};
+use super::{Admitted, Calibrated, Cause, Limited, Nodes, Report, Settlement, Snapshots, Store, StoreError};
 use crate::metrics::{Metrics, Operation};
 
 /// An outage ends when the store has answered for so long without a failure: else one that fails now and then would
@@ -102,6 +102,29 @@ impl Store for Measured {
         let snapshots = self.measure(Operation::Usage, self.store.usage(accounts)).await?;
         self.metrics.windows_rebased.inc_by(snapshots.rebased.into());
         Ok(snapshots)
+    }
+
+    async fn calibrate(
+        &self,
+        node: &str,
+        report: &NodeReport,
+        adaptations: &Adaptations,
+    ) -> Result<Calibrated, StoreError> {
+        let call = self.store.calibrate(node, report, adaptations);
+        let calibrated = self.measure(Operation::Calibrate, call).await?;
+        self.metrics.windows_rebased.inc_by(calibrated.rebased.into());
+        if calibrated.repaired {
+            self.metrics.store_error(Operation::Calibrate, Cause::Corrupt);
+        }
+        Ok(calibrated)
+    }
+
+    async fn nodes(&self) -> Result<Nodes, StoreError> {
+        let nodes = self.measure(Operation::Nodes, self.store.nodes()).await?;
+        for _ in 0..nodes.unreadable {
+            self.metrics.store_error(Operation::Nodes, Cause::Corrupt);
+        }
+        Ok(nodes)
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -1,15 +1,20 @@
 //! Usage in this process alone: `quota-core` behind sharded locks.
 
+mod nodes;
 mod shard;
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
-use quota_core::{Account, Bound, Cost, Ledger, PerResource, Snapshot, Tick, Timestamp, WindowLength, admit};
+use quota_core::{
+    Account, Adaptations, Bound, Cost, Ledger, NodeReport, PerResource, Snapshot, Tick, Timestamp,
+    WindowLength, admit,
+};
 
+use self::nodes::MemoryNodes;
 use self::shard::Shard;
-use super::{Admitted, Clock, Limited, Report, Settlement, Snapshots, Store, StoreError};
+use super::{Admitted, Calibrated, Clock, Limited, Nodes, Report, Settlement, Snapshots, Store, StoreError};
 
 /// Enough that two requests seldom meet at one lock.
 const SHARDS: usize = 64;
@@ -20,6 +25,7 @@ const SHARDS: usize = 64;
 pub struct MemoryStore {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
+    nodes: MemoryNodes,
     length: WindowLength,
     clock: Clock,
     max_accounts_per_shard: usize,
@@ -41,6 +47,7 @@ impl MemoryStore {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
+            nodes: MemoryNodes::default(),
             length,
             clock,
             max_accounts_per_shard: max_accounts.div_ceil(SHARDS),
@@ -135,6 +142,19 @@ impl Store for MemoryStore {
             accounts: opened.ledgers.iter().map(|ledger| Snapshot::Full(ledger.window().clone())).collect(),
             rebased: opened.rebased,
         }))
+    }
+
+    async fn calibrate(
+        &self,
+        node: &str,
+        report: &NodeReport,
+        adaptations: &Adaptations,
+    ) -> Result<Calibrated, StoreError> {
+        self.nodes.calibrate(node, report, adaptations, self.clock.now())
+    }
+
+    async fn nodes(&self) -> Result<Nodes, StoreError> {
+        Ok(self.nodes.list(self.clock.now()))
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

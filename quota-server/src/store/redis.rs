@@ -2,16 +2,21 @@
 
 mod codec;
 mod connections;
+mod node_codec;
+mod nodes;
 mod scripts;
 
 use async_trait::async_trait;
-use quota_core::{Account, Cost, WindowLength};
+use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
 use self::connections::Connections;
 pub use self::scripts::Scripts;
-use super::{Admitted, Limited, MAX_ACCOUNTS, MAX_CHARGES, Report, Settlement, Snapshots, Store, StoreError};
+use super::{
+    Admitted, Calibrated, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Report, Settlement, Snapshots, Store,
+    StoreError,
+};
 use crate::config;
 
 /// Keeps usage in a Redis, which any number of servers share.
@@ -97,6 +102,19 @@ impl Store for RedisStore {
     async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError> {
         let reply = self.run(&self.scripts.standing, keys(accounts), Vec::new()).await?;
         codec::snapshots(&reply, accounts)
+    }
+
+    async fn calibrate(
+        &self,
+        node: &str,
+        report: &NodeReport,
+        adaptations: &Adaptations,
+    ) -> Result<Calibrated, StoreError> {
+        self.calibrate_node(node, report, adaptations).await
+    }
+
+    async fn nodes(&self) -> Result<Nodes, StoreError> {
+        self.list_nodes().await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

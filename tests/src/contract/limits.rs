@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quota_core::{
-    Account, Bound, Breach, Charge, Cost, Limit, Mode, PerResource, Resource, Snapshot, Subject, Verdict,
-    WindowLength, decide,
+    Account, Bound, Breach, Charge, Comparison, Cost, Limit, Mode, PerResource, Resource, Snapshot, Subject,
+    Verdict, WindowLength, decide,
 };
 use quota_server::store::{Admitted, Entry};
 
@@ -26,7 +26,8 @@ pub async fn all(fixture: &Fixture) {
 
 fn judge(account: &Account, bounds: PerResource<Bound>, admitted: &Admitted) -> Verdict {
     let snapshot = admitted.snapshots.accounts[0].clone();
-    let subject = Subject { account: account.clone(), bounds, snapshot };
+    let comparisons = bounds.map(|ceiling| Comparison { ceiling, here: None });
+    let subject = Subject { account: account.clone(), comparisons, snapshot };
     decide([&subject], admitted.snapshots.now, WindowLength::default())
 }
 

@@ -4,6 +4,7 @@
 //! [`REGRESSIONS`].
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+mod nodes;
 mod operation;
 mod reference;
 
@@ -131,15 +132,18 @@ impl Run {
     }
 }
 
-/// Runs the seed of the environment, else those that failed once and a new one.
-async fn agree(length: Duration, operations: u32) {
-    let length = WindowLength::new(length).unwrap();
-    let seeds = match std::env::var("QUOTA_MODEL_SEED") {
+/// The seed of the environment, else those that failed once and a new one.
+fn seeds() -> Vec<u64> {
+    match std::env::var("QUOTA_MODEL_SEED") {
         Ok(seed) => vec![seed.parse().expect("QUOTA_MODEL_SEED is a number")],
         Err(_) => [&REGRESSIONS[..], &[fastrand::u64(..)]].concat(),
-    };
+    }
+}
+
+async fn agree(length: Duration, operations: u32) {
+    let length = WindowLength::new(length).unwrap();
     let server = RedisServer::start().await;
-    for seed in seeds {
+    for seed in seeds() {
         let mut run = Run::new(&server, seed, length).await;
         for number in 0..operations {
             run.place = format!("QUOTA_MODEL_SEED={seed}, {length:?}, operation {number}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::request::{Amounts, NOTHING};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     Allow {
         reserved: Amounts,
@@ -25,6 +25,13 @@ pub(crate) enum Answer {
         duplicate: bool,
     },
     Standing(Standing),
+    /// The node, whether it was calibrated, and the limits of its users.
+    Pressured {
+        node: String,
+        calibrated: bool,
+        limits: Limits,
+    },
+    Nodes(Vec<Node>),
     GoOn,
     BackOff {
         denied_by: Breach,
@@ -46,11 +53,31 @@ pub(crate) enum Class {
     Corrupt,
 }
 
+/// Of CPU, memory and network; `None`: unlimited.
+pub(crate) type Limits = [Option<u64>; 3];
+
+/// What is told of a node, but for how long ago things were.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    /// Of CPU, memory and network.
+    pub(crate) pressure: [Option<f64>; 3],
+    /// Those of users.
+    pub(crate) limits: Limits,
+    /// The last of CPU: reason, mean pressure, and the limit of users before and after.
+    pub(crate) calibration: Option<(String, f64, u64, u64)>,
+    /// Thousandths of a core.
+    pub(crate) cores: Option<u64>,
+    pub(crate) active_users: Option<u64>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Breach {
     pub(crate) kind: String,
     pub(crate) id: String,
     pub(crate) resource: String,
+    /// `cluster` or `node`.
+    pub(crate) scope: String,
     pub(crate) used: u64,
     /// `None`: unlimited.
     pub(crate) limit: Option<u64>,
@@ -64,6 +91,8 @@ pub(crate) struct Standing {
     pub(crate) used: Amounts,
     /// Limit and mode of CPU, memory and network.
     pub(crate) limits: [(Option<u64>, String); 3],
+    /// What was used on the node, and the limit there, of CPU.
+    pub(crate) here: Option<(u64, u64)>,
 }
 
 /// An answer with what differs each time.
@@ -120,12 +149,16 @@ pub(crate) fn standing(kind: &str, id: &str) -> Standing {
         (Some(gib * 8 * GIB * 60), "shadow".to_owned()),
         (Some(gib * 10 * GIB), "shadow".to_owned()),
     ];
-    Standing { kind: kind.to_owned(), id: id.to_owned(), over: false, used: NOTHING, limits }
+    Standing { kind: kind.to_owned(), id: id.to_owned(), over: false, used: NOTHING, limits, here: None }
 }
 
 impl Standing {
     pub(crate) fn used(self, used: Amounts) -> Self {
         Self { used, ..self }
+    }
+
+    pub(crate) fn here(self, used: u64, limit: u64) -> Self {
+        Self { here: Some((used, limit)), ..self }
     }
 
     pub(crate) fn over(self) -> Self {
@@ -140,8 +173,15 @@ impl Standing {
 }
 
 pub(crate) fn breach(kind: &str, id: &str, resource: &str, used: u64, limit: u64) -> Breach {
-    let [kind, id, resource] = [kind, id, resource].map(str::to_owned);
-    Breach { kind, id, resource, used, limit: Some(limit) }
+    let [kind, id, resource, scope] = [kind, id, resource, "cluster"].map(str::to_owned);
+    Breach { kind, id, resource, scope, used, limit: Some(limit) }
+}
+
+impl Breach {
+    /// The same of a node's limit.
+    pub(crate) fn on_the_node(self) -> Self {
+        Self { scope: "node".to_owned(), ..self }
+    }
 }
 
 impl Expected {

@@ -7,8 +7,8 @@ use quota_tests::server::Grpc;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use crate::answer::{Answer, Breach, Class, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Names, Report, Request};
+use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
+use crate::request::{Amounts, Carried, Charge, Check, Names, Pressure, Report, Request};
 
 pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) -> Seen {
     let seen = match request {
@@ -30,6 +30,14 @@ pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) 
             let request = v1::BackoffRequest { accounts, node, attempt: *attempt };
             grpc.backoff(request).await.map(|ok| backoff(ok.into_inner()))
         }
+        Request::Pressure(request) => {
+            grpc.report_pressure(pressure(request)).await.map(|ok| pressured(ok.into_inner()))
+        }
+        Request::Nodes(node) => {
+            let request = v1::ListNodesRequest { node: node.unwrap_or_default().to_owned() };
+            let nodes = grpc.list_nodes(request).await;
+            nodes.map(|ok| Answer::Nodes(ok.into_inner().nodes.into_iter().map(self::node).collect()).into())
+        }
     };
     seen.unwrap_or_else(|status| refused(&status))
 }
@@ -48,8 +56,9 @@ fn refused(status: &Status) -> Seen {
     let fields = status.get_details_bad_request().map(|bad| bad.field_violations).unwrap_or_default();
     let field = fields.first().map(|violation| violation.field.clone()).unwrap_or_default();
     assert_eq!(!field.is_empty(), class == Class::Invalid, "{status:?}");
-    let field =
-        ["_micros", "_byte_seconds", "_bytes"].iter().fold(field, |field, unit| field.replace(unit, ""));
+    // HTTP has these without their unit, and at the place of their parent.
+    let left_out = ["_micros", "_millicores", "_byte_seconds", "_bytes", "pressure.", ".used"];
+    let field = left_out.iter().fold(field, |field, part| field.replace(part, ""));
     Answer::Refused { class, field }.into()
 }
 
@@ -94,14 +103,16 @@ fn standing(wire: v1::Standing) -> (Standing, Duration) {
         let mode = resource.mode().as_str_name().trim_start_matches("MODE_").to_lowercase();
         (limit(resource.limit), mode)
     });
+    let here = cpu.here.map(|here| (here.used, limit(here.limit).expect("an amount")));
     let exact = duration(wire.retry_after.expect("retry_after"));
-    (Standing { kind, id: wire.id, over: wire.over, used, limits }, exact)
+    (Standing { kind, id: wire.id, over: wire.over, used, limits, here }, exact)
 }
 
 fn breach(wire: v1::Breach) -> Breach {
     let kind = wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
     let resource = wire.resource().as_str_name().trim_start_matches("RESOURCE_").to_lowercase();
-    Breach { kind, id: wire.id, resource, used: wire.used, limit: limit(wire.limit) }
+    let scope = wire.scope().as_str_name().trim_start_matches("SCOPE_").to_lowercase();
+    Breach { kind, id: wire.id, resource, scope, used: wire.used, limit: limit(wire.limit) }
 }
 
 fn limit(wire: Option<v1::Limit>) -> Option<u64> {
@@ -119,8 +130,60 @@ fn amounts(wire: v1::Cost) -> Amounts {
 }
 
 fn check(check: &Check) -> v1::CheckRequest {
-    let Check { accounts: names, node, rpc, class, price } = check.clone();
-    v1::CheckRequest { node, rpc, accounts: Some(accounts(&names)), class, price: price.map(cost) }
+    let Check { accounts: names, node, rpc, class, price, user_used_here } = check.clone();
+    let user = v1::Amounts { cpu_micros: user_used_here, ..v1::Amounts::default() };
+    let used_here = user_used_here.map(|_| v1::UsedHere { user: Some(user), ..v1::UsedHere::default() });
+    let (accounts, price) = (Some(accounts(&names)), price.map(cost));
+    v1::CheckRequest { node, rpc, accounts, class, price, used_here }
+}
+
+fn pressure(pressure: &Pressure) -> v1::ReportPressureRequest {
+    let heaviest = pressure.heaviest.iter().map(|(kind, id, used)| v1::HeavyAccount {
+        kind: v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default().into(),
+        id: id.clone(),
+        used: Some(cost(*used)),
+    });
+    let oom_kill = v1::report_pressure_request::Event::OomKill.into();
+    v1::ReportPressureRequest {
+        node: pressure.node.clone(),
+        pressure: Some(v1::Pressure { cpu: pressure.cpu, memory: pressure.memory, network: None }),
+        events: if pressure.oom_kill { vec![oom_kill] } else { Vec::new() },
+        capacity: Some(v1::Capacity { cpu_millicores: pressure.cores, ..v1::Capacity::default() }),
+        active: Some(v1::Active { user: pressure.active_users, ..v1::Active::default() }),
+        heaviest: heaviest.collect(),
+    }
+}
+
+fn pressured(response: v1::ReportPressureResponse) -> Seen {
+    assert_eq!(response.accounts, []);
+    let limits = user_limits(response.limits);
+    Answer::Pressured { node: response.node, calibrated: response.calibrated, limits }.into()
+}
+
+fn user_limits(limits: Option<v1::NodeLimits>) -> Limits {
+    let user = limits.and_then(|limits| limits.user).expect("the limits of users");
+    [user.cpu, user.memory, user.network].map(limit)
+}
+
+fn node(wire: v1::Node) -> Node {
+    let pressure = wire.pressure.expect("pressure");
+    let calibration = wire.last_calibrations.iter().find(|last| last.resource() == v1::Resource::Cpu);
+    let calibration = calibration.map(|last| {
+        duration(last.ago.expect("ago"));
+        let change = last.changes.iter().find(|change| change.kind() == v1::Kind::User).expect("users");
+        let limit = |wire| limit(wire).expect("an amount");
+        let reason = last.reason().as_str_name().trim_start_matches("REASON_").to_lowercase();
+        (reason, last.pressure, limit(change.old), limit(change.new))
+    });
+    duration(wire.seen_ago.expect("seen_ago"));
+    Node {
+        name: wire.node,
+        pressure: [pressure.cpu, pressure.memory, pressure.network],
+        limits: user_limits(wire.limits),
+        calibration,
+        cores: wire.capacity.expect("capacity").cpu_millicores,
+        active_users: wire.active.expect("active").user.map(Into::into),
+    }
 }
 
 fn report(report: &Report, last: Option<&str>) -> v1::ReportRequest {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use quota_tests::http::{self, Http};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Breach, Class, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Names, Report, Request};
+use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
+use crate::request::{Amounts, Carried, Charge, Check, Names, Pressure, Report, Request};
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
     match request {
@@ -29,6 +29,20 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
             let params: Vec<(&str, &str)> =
                 names(accounts).into_iter().chain([("attempt", attempt.as_str())]).collect();
             read(http.query("/v1/backoff", &params).await, backoff)
+        }
+        Request::Pressure(pressure) => {
+            read(http.post("/v1/pressure", &pressure_body(pressure)).await, pressured)
+        }
+        Request::Nodes(None) => read(http.get("/v1/nodes").await, |answer| {
+            Answer::Nodes(answer.json()["nodes"].as_array().unwrap().iter().map(node).collect()).into()
+        }),
+        Request::Nodes(Some(name)) => {
+            let answer = http.get(&format!("/v1/nodes/{name}")).await;
+            if answer.status == 404 {
+                assert_problem(&answer);
+                return Answer::Nodes(Vec::new()).into();
+            }
+            read(answer, |answer| Answer::Nodes(vec![node(&answer.json())]).into())
         }
     }
 }
@@ -129,6 +143,9 @@ fn standing(json: &Value) -> (Standing, Duration) {
             network: amount("network", &resources["network"]["used"]),
         },
         limits: ["cpu", "memory", "network"].map(limit),
+        here: resources["cpu"]
+            .get("here")
+            .map(|here| (amount("cpu", &here["used"]), amount("cpu", &here["limit"]))),
     };
     (standing, Duration::from_secs_f64(json["retry_after_seconds"].as_f64().unwrap()))
 }
@@ -137,7 +154,63 @@ fn breach(json: &Value) -> Breach {
     let text = |name: &str| json[name].as_str().unwrap().to_owned();
     let resource = text("resource");
     let (used, limit) = (amount(&resource, &json["used"]), limit(&resource, &json["limit"]));
-    Breach { kind: text("kind"), id: text("id"), resource, used, limit }
+    Breach { kind: text("kind"), id: text("id"), resource, scope: text("scope"), used, limit }
+}
+
+fn pressured(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    assert_eq!(body["accounts"], json!([]));
+    let node = body["node"].as_str().unwrap().to_owned();
+    Answer::Pressured { node, calibrated: body["calibrated"].as_bool().unwrap(), limits: user_limits(&body) }
+        .into()
+}
+
+fn user_limits(body: &Value) -> Limits {
+    ["cpu", "memory", "network"].map(|resource| limit(resource, &body["limits"]["user"][resource]))
+}
+
+fn node(json: &Value) -> Node {
+    let seconds = |json: &Value| assert!(json.as_f64().is_some_and(|seconds| seconds >= 0.0), "{json}");
+    seconds(&json["seen_ago_seconds"]);
+    let calibration = json["last_calibrations"].get("cpu").map(|last| {
+        seconds(&last["ago_seconds"]);
+        let limit = |which| amount("cpu", &last["limits"]["user"][which]);
+        let reason = last["reason"].as_str().unwrap().to_owned();
+        (reason, last["pressure"].as_f64().unwrap(), limit("old"), limit("new"))
+    });
+    Node {
+        name: json["node"].as_str().unwrap().to_owned(),
+        pressure: ["cpu", "memory", "network"].map(|resource| json["pressure"][resource].as_f64()),
+        limits: user_limits(json),
+        calibration,
+        cores: json["capacity"]["cpu"].as_f64().map(|cores| (cores * 1000.0).round() as u64),
+        active_users: json["active"]["user"].as_u64(),
+    }
+}
+
+fn pressure_body(pressure: &Pressure) -> Value {
+    let heaviest = pressure.heaviest.iter().map(|(kind, id, used)| {
+        let mut heavy = cost(*used);
+        (heavy["kind"], heavy["id"]) = ((*kind).into(), id.as_str().into());
+        heavy
+    });
+    let mut body = json!({
+        "node": pressure.node,
+        "events": if pressure.oom_kill { json!(["oom_kill"]) } else { json!([]) },
+        "heaviest": heaviest.collect::<Vec<_>>(),
+    });
+    for (name, share) in [("cpu", pressure.cpu), ("memory", pressure.memory)] {
+        if let Some(share) = share {
+            body[name] = share.into();
+        }
+    }
+    if let Some(cores) = pressure.cores {
+        body["capacity"] = json!({ "cpu": cores as f64 / 1000.0 });
+    }
+    if let Some(users) = pressure.active_users {
+        body["active"] = json!({ "user": users });
+    }
+    body
 }
 
 fn limit(resource: &str, json: &Value) -> Option<u64> {
@@ -166,6 +239,9 @@ fn check_body(check: &Check) -> Value {
     }
     if let Some(price) = check.price {
         body["price"] = cost(price);
+    }
+    if let Some(micros) = check.user_used_here {
+        body["used_here"] = json!({ "user": { "cpu": micros as f64 / 1e6 } });
     }
     body
 }

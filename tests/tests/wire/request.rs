@@ -74,6 +74,37 @@ pub(crate) enum Request {
         accounts: Names,
         attempt: u32,
     },
+    Pressure(Pressure),
+    /// One of this name, or all.
+    Nodes(Option<&'static str>),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pressure {
+    pub(crate) node: String,
+    pub(crate) cpu: Option<f64>,
+    pub(crate) memory: Option<f64>,
+    pub(crate) oom_kill: bool,
+    /// Thousandths of a core.
+    pub(crate) cores: Option<u64>,
+    pub(crate) active_users: Option<u32>,
+    /// The kind is a name, so that unknown ones can be sent.
+    pub(crate) heaviest: Vec<(&'static str, String, Amounts)>,
+}
+
+pub(crate) fn pressure(node: &str) -> Pressure {
+    Pressure { node: node.to_owned(), ..Pressure::default() }
+}
+
+impl Pressure {
+    pub(crate) fn cpu(self, share: f64) -> Self {
+        Self { cpu: Some(share), ..self }
+    }
+
+    pub(crate) fn heavy(mut self, kind: &'static str, id: &str, used: Amounts) -> Self {
+        self.heaviest.push((kind, id.to_owned(), used));
+        self
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -83,6 +114,8 @@ pub(crate) struct Check {
     pub(crate) rpc: String,
     pub(crate) class: String,
     pub(crate) price: Option<Amounts>,
+    /// Of the user on the node, of CPU alone.
+    pub(crate) user_used_here: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -124,6 +157,14 @@ pub(crate) fn ask(accounts: Names) -> Check {
 impl Check {
     pub(crate) fn price(self, price: Amounts) -> Self {
         Self { price: Some(price), ..self }
+    }
+
+    pub(crate) fn on(self, node: &str) -> Self {
+        Self { node: node.to_owned(), ..self }
+    }
+
+    pub(crate) fn user_used_here(self, cpu_micros: u64) -> Self {
+        Self { user_used_here: Some(cpu_micros), ..self }
     }
 
     pub(crate) fn rpc(self, rpc: &str) -> Self {
@@ -189,5 +230,11 @@ impl From<Check> for Request {
 impl From<Report> for Request {
     fn from(report: Report) -> Self {
         Self::Report(report)
+    }
+}
+
+impl From<Pressure> for Request {
+    fn from(pressure: Pressure) -> Self {
+        Self::Pressure(pressure)
     }
 }

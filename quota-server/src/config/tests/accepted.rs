@@ -1,7 +1,7 @@
 use std::fs;
 use std::time::Duration;
 
-use quota_core::{Bound, Cost, Kind, Limit, Mode, Resource};
+use quota_core::{Adaptation, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule};
 
 use super::super::{Config, FailPolicy, StoreUrl};
 use super::from_env;
@@ -9,7 +9,7 @@ use super::from_env;
 const RPC: &str = "/gitaly.SmartHTTPService/PostUploadPackWithSidechannel";
 
 fn limit(config: &Config, kind: Kind, resource: Resource) -> Limit {
-    config.policy.bounds(kind)[resource].limit
+    config.policy.ceilings(kind)[resource].limit
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_later_layer_wins_and_a_partial_table_keeps_the_rest() {
     assert_eq!((config.store.fail, config.store.pool_size), (FailPolicy::Closed, 4));
     assert_eq!(config.store.deadline, Duration::from_millis(50));
     let bound = Bound { limit: Limit::At(90_000_000), mode: Mode::Shadow };
-    assert_eq!(config.policy.bounds(Kind::User)[Resource::Cpu], bound);
+    assert_eq!(config.policy.ceilings(Kind::User)[Resource::Cpu], bound);
     assert_eq!(config.ip.ipv6_prefix.bits(), 48);
     assert_eq!(config.http.listen.to_string(), "[::]:80");
     let price = Cost::ZERO.with_cpu_micros(10_000).unwrap().with_memory_byte_seconds(1 << 20).unwrap();
@@ -120,4 +120,28 @@ fn every_loopback_address_is_accepted_without_tokens() {
         let config = from_env(&[("QUOTA__GRPC__LISTEN", address)]).unwrap();
         assert_eq!(config.grpc.listen, address.parse().unwrap());
     }
+}
+
+#[test]
+fn a_rule_moves_limits_between_min_and_max_and_the_ceiling_is_max() {
+    let text = "[adapt.cpu]\nrule = \"aimd\"\ninterval = \"30s\"\nbackoff_factor = 0.75\nsoft_limit = 1\n\
+                [adapt.memory]\nrule = \"double-halve\"\n\
+                [limits.user.cpu]\nmin = \"2s\"\ninitial = \"50s\"\nmax = \"200s\"\n";
+    let policy = Config::from_toml(text).unwrap().policy;
+    let seconds = |min: u64, initial: u64, max: u64| Range {
+        min: min * 1_000_000,
+        initial: initial * 1_000_000,
+        max: max * 1_000_000,
+    };
+    let rule = Rule::Aimd { soft_limit: Ratio::ONE, backoff_factor: Ratio::from_millionths(750_000) };
+    let ranges = PerKind::new(seconds(1, 100, 100), seconds(2, 50, 200), seconds(2, 200, 200));
+    let step = Ratio::from_millionths(50_000);
+    let adaptation = Adaptation { rule, interval: Duration::from_secs(30), step, ranges };
+    assert_eq!(policy.adaptations()[Resource::Cpu], Some(adaptation));
+    let memory = policy.adaptations()[Resource::Memory].unwrap();
+    assert_eq!((memory.rule, memory.interval), (Rule::DoubleHalve, Duration::from_secs(1)));
+    assert_eq!(policy.adaptations()[Resource::Network], None);
+    let ceiling = |resource| policy.ceilings(Kind::User)[resource].limit;
+    assert_eq!(ceiling(Resource::Cpu), Limit::At(200_000_000));
+    assert_eq!(ceiling(Resource::Network), Limit::At(10 << 30));
 }

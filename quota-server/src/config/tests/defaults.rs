@@ -43,7 +43,8 @@ fn the_defaults_hold_every_setting() {
     .map(str::to_owned)
     .into();
     for resource in Resource::ALL {
-        expected.insert(format!("adapt.{resource}.rule"));
+        let names = ["rule", "interval", "soft_limit", "backoff_factor", "step"];
+        expected.extend(names.map(|name| format!("adapt.{resource}.{name}")));
         expected.insert(format!("prices.default.{resource}"));
         for kind in Kind::ALL {
             let names = ["mode", "min", "initial", "max"];
@@ -59,7 +60,7 @@ fn every_setting_is_read_and_checked() {
         // A flag has no value of its type that is no good; what it does is tested with the addresses.
         let wrong = match default {
             toml::Value::String(_) => "?",
-            toml::Value::Integer(_) => "-1",
+            toml::Value::Integer(_) | toml::Value::Float(_) => "-1",
             _ => continue,
         };
         let name = format!("QUOTA__{}", key.replace('.', "__").to_uppercase());

@@ -62,6 +62,7 @@ fn the_page_tells_every_setting_with_its_default_and_no_other() {
         .map(|(key, value)| match value {
             toml::Value::String(text) => (key, text),
             toml::Value::Integer(number) => (key, number.to_string()),
+            toml::Value::Float(number) => (key, number.to_string()),
             toml::Value::Boolean(flag) => (key, flag.to_string()),
             other => panic!("{key}: {other:?}"),
         })

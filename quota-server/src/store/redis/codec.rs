@@ -133,7 +133,7 @@ fn states_of<'a>(
     states: &[Value],
     accounts: impl IntoIterator<Item = &'a Account>,
 ) -> Result<Snapshots, StoreError> {
-    let now = integer(seconds)?.saturating_mul(1_000_000).saturating_add(integer(micros)?);
+    let now = timestamp(seconds, micros)?;
     let mut states = states.iter();
     let accounts = accounts
         .into_iter()
@@ -144,7 +144,7 @@ fn states_of<'a>(
             _ => Err(malformed("a state is missing")),
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Snapshots { now: Timestamp::from_micros(now), accounts, rebased: small(rebased)? })
+    Ok(Snapshots { now, accounts, rebased: small(rebased)? })
 }
 
 /// What the head of a value and the closed buckets behind it tell. `None` where they are no window.
@@ -182,25 +182,31 @@ fn amounts(packed: &mut Vec<u8>, cost: Cost) {
 }
 
 /// Appends the low `bytes` of a value that fits them, little-endian.
-fn push(packed: &mut Vec<u8>, value: u64, bytes: usize) {
+pub(super) fn push(packed: &mut Vec<u8>, value: u64, bytes: usize) {
     packed.extend_from_slice(&value.to_le_bytes()[..bytes]);
 }
 
-fn read(packed: &[u8]) -> u64 {
+pub(super) fn read(packed: &[u8]) -> u64 {
     packed.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-fn integer(value: &Value) -> Result<u64, StoreError> {
+/// What `TIME` says.
+pub(super) fn timestamp(seconds: &Value, micros: &Value) -> Result<Timestamp, StoreError> {
+    let micros = integer(seconds)?.saturating_mul(1_000_000).saturating_add(integer(micros)?);
+    Ok(Timestamp::from_micros(micros))
+}
+
+pub(super) fn integer(value: &Value) -> Result<u64, StoreError> {
     match value {
         Value::Int(int) => u64::try_from(*int).map_err(|_| malformed("a negative integer")),
         _ => Err(malformed("no integer")),
     }
 }
 
-fn small(value: &Value) -> Result<u32, StoreError> {
+pub(super) fn small(value: &Value) -> Result<u32, StoreError> {
     u32::try_from(integer(value)?).map_err(|_| malformed("a count out of range"))
 }
 
-fn malformed(what: &str) -> StoreError {
+pub(super) fn malformed(what: &str) -> StoreError {
     StoreError::Malformed(what.to_owned())
 }

@@ -4,15 +4,19 @@ const WINDOW: &str = include_str!("../../../../lua/window.lua");
 const ADMIT: &str = include_str!("../../../../lua/admit.lua");
 const SETTLE: &str = include_str!("../../../../lua/settle.lua");
 const STANDING: &str = include_str!("../../../../lua/standing.lua");
+const CALIBRATE: &str = include_str!("../../../../lua/calibrate.lua");
+const NODES: &str = include_str!("../../../../lua/nodes.lua");
 
-/// The one place in the scripts where the clock is read.
+/// How the scripts read the clock.
 const CLOCK: &str = "redis.call('TIME')";
 
-/// The scripts of the folder `lua/`, each with the window's arithmetic before it.
+/// The scripts of the folder `lua/`; those of accounts have the window's arithmetic before them.
 pub struct Scripts {
     pub(super) admit: Script,
     pub(super) settle: Script,
     pub(super) standing: Script,
+    pub(super) calibrate: Script,
+    pub(super) nodes: Script,
 }
 
 impl Default for Scripts {
@@ -25,7 +29,14 @@ impl Scripts {
     /// The scripts with a Lua expression for `{ seconds, microseconds }` in place of Redis' clock: a test moves time
     /// instead of waiting for it.
     pub fn with_clock(expression: &str) -> Self {
-        let script = |body: &str| Script::new(&format!("{}{body}", WINDOW.replace(CLOCK, expression)));
-        Self { admit: script(ADMIT), settle: script(SETTLE), standing: script(STANDING) }
+        let script = |text: &str| Script::new(&text.replace(CLOCK, expression));
+        let of_accounts = |body: &str| script(&format!("{WINDOW}{body}"));
+        Self {
+            admit: of_accounts(ADMIT),
+            settle: of_accounts(SETTLE),
+            standing: of_accounts(STANDING),
+            calibrate: script(CALIBRATE),
+            nodes: script(NODES),
+        }
     }
 }

@@ -2,19 +2,17 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use super::Kind;
-
 /// Longer names are held as a digest.
 const MAX_PLAIN_BYTES: usize = 40;
 
 /// Bytes of SHA-256 kept of a long name: 160 bits, as many as nobody finds two names for.
 const DIGEST_BYTES: usize = 20;
 
-/// `<kind>:<id>`. Everything but printable ASCII, and `{`, `}`, `%` and `#`, is percent-encoded, so that no name
+/// `<prefix>:<id>`. Everything but printable ASCII, and `{`, `}`, `%` and `#`, is percent-encoded, so that no name
 /// can end a hash tag or look like another; a long name is `#` and its digest, which no short one can spell.
-pub(super) fn encode(kind: Kind, id: &str) -> String {
-    let mut key = String::with_capacity(kind.as_str().len() + 1 + MAX_PLAIN_BYTES);
-    key.push_str(kind.as_str());
+pub(crate) fn encode(prefix: &str, id: &str) -> String {
+    let mut key = String::with_capacity(prefix.len() + 1 + MAX_PLAIN_BYTES);
+    key.push_str(prefix);
     key.push(':');
     if id.len() > MAX_PLAIN_BYTES {
         key.push('#');

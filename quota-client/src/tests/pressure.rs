@@ -1,0 +1,45 @@
+use std::time::Duration;
+
+use super::*;
+
+#[tokio::test]
+async fn pressure_and_who_is_heaviest_are_told_and_what_was_used_here_goes_with_a_check() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    allowed(&client, &fetch()).await.meter().cpu(Duration::from_micros(1700));
+    let heard = fake.hears(|heard| heard.pressures.iter().any(|told| !told.heaviest.is_empty())).await;
+    let told = heard.pressures.last().unwrap();
+    assert_eq!(told.node, "gitaly-01");
+    assert!(told.pressure.unwrap().memory.is_some() && told.capacity.unwrap().cpu_millicores.is_some());
+    let active = told.active.unwrap();
+    assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(1), Some(0)));
+    let heaviest: Vec<_> =
+        told.heaviest.iter().map(|heavy| (heavy.id.as_str(), heavy.used.unwrap().cpu_micros)).collect();
+    assert_eq!(heaviest, [("project-42", 1700), ("user-7", 1700)]);
+
+    allowed(&client, &fetch()).await;
+    let here = fake.heard().checks.last().unwrap().used_here.unwrap();
+    assert_eq!(here.user.unwrap().cpu_micros, Some(1700));
+    assert_eq!(here.user.unwrap().memory_byte_seconds, None, "not metered, so not known");
+    assert_eq!(here.ip, None);
+}
+
+#[tokio::test]
+async fn a_service_that_knows_no_pressure_is_asked_all_the_same() {
+    let (old, other) = (Fake::start().await, Fake::start().await);
+    old.knows_no_pressure();
+    let client = builder([&old, &other]).build().unwrap();
+    old.hears(|heard| heard.pressures.len() >= 2).await;
+    assert!(allowed(&client, &fetch()).await.checked());
+    let (old, other) = (old.heard(), other.heard());
+    assert_eq!((old.checks.len(), other.checks.len(), other.pressures.len()), (1, 0, 0));
+}
+
+#[tokio::test]
+async fn a_fileserver_without_a_name_tells_no_pressure() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).node("").build().unwrap();
+    allowed(&client, &fetch()).await.meter().cpu(Duration::from_micros(1));
+    let heard = fake.hears(|heard| !heard.reports.is_empty()).await;
+    assert_eq!(heard.pressures, []);
+}

@@ -1,0 +1,208 @@
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use quota_core::{
+    Account, Cost, Ipv6Prefix, Kind, NodeReport, Resource, Tick, Timestamp, Window, WindowLength,
+};
+use quota_proto::v1;
+use tokio::time::Instant;
+
+/// The most accounts whose usage is kept. What a further one uses is not known here until others have been idle for a
+/// window.
+const MAX_ACCOUNTS: usize = 16_384;
+
+/// What accounts used on this fileserver within the last minute, as this process metered it: the limits that the service
+/// sets for this fileserver are compared with it.
+pub(crate) struct Usage {
+    started: Instant,
+    accounts: HashMap<Account, Used>,
+    /// When idle accounts were last dropped.
+    swept: Tick,
+}
+
+struct Used {
+    /// As a request gave it: the service may group addresses otherwise.
+    id: String,
+    window: Window,
+}
+
+impl Usage {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { started: now, accounts: HashMap::new(), swept: 0 }
+    }
+
+    /// Counts a cost that was spent just now.
+    pub(crate) fn add(&mut self, accounts: &v1::Accounts, cost: Cost, now: Instant) {
+        let tick = self.tick(now);
+        for (account, id) in named(accounts) {
+            if self.accounts.len() >= MAX_ACCOUNTS && !self.accounts.contains_key(&account) {
+                self.drop_idle(tick);
+            }
+            let full = self.accounts.len() >= MAX_ACCOUNTS;
+            let used = match self.accounts.entry(account) {
+                Entry::Occupied(used) => used.into_mut(),
+                Entry::Vacant(_) if full => continue,
+                Entry::Vacant(vacant) => vacant.insert(Used { id: id.to_owned(), window: Window::default() }),
+            };
+            used.window.advance(tick);
+            used.window.add(tick, cost);
+        }
+    }
+
+    /// What the accounts of a request used. One that is not kept has used nothing, unless there was no room for it.
+    pub(crate) fn here(&mut self, accounts: &v1::Accounts, now: Instant) -> v1::UsedHere {
+        let tick = self.tick(now);
+        let full = self.accounts.len() >= MAX_ACCOUNTS;
+        let mut here = v1::UsedHere::default();
+        for (account, _) in named(accounts) {
+            let used = match self.accounts.get_mut(&account) {
+                Some(used) => {
+                    used.window.advance(tick);
+                    *used.window.usage()
+                }
+                None if full => continue,
+                None => quota_core::Usage::default(),
+            };
+            // Memory is not metered: not known, which is not 0.
+            let amounts = v1::Amounts {
+                cpu_micros: Some(used[Resource::Cpu]),
+                memory_byte_seconds: None,
+                network_bytes: Some(used[Resource::Network]),
+            };
+            match account.kind() {
+                Kind::Repo => here.repo = Some(amounts),
+                Kind::User => here.user = Some(amounts),
+                Kind::Ip => here.ip = Some(amounts),
+            }
+        }
+        here
+    }
+
+    /// How many accounts of each kind used something, and the heaviest of them: those of CPU first, then those of network.
+    pub(crate) fn heaviest(&mut self, now: Instant) -> (v1::Active, Vec<v1::HeavyAccount>) {
+        self.drop_idle(self.tick(now));
+        let mut active = v1::Active::default();
+        let mut heaviest = Vec::new();
+        for kind in Kind::ALL {
+            let of_kind = self.accounts.iter().filter(|(account, _)| account.kind() == kind);
+            let mut of_kind: Vec<&Used> = of_kind.map(|(_, used)| used).collect();
+            let count = Some(u32::try_from(of_kind.len()).unwrap_or(u32::MAX));
+            match kind {
+                Kind::Repo => active.repo = count,
+                Kind::User => active.user = count,
+                Kind::Ip => active.ip = count,
+            }
+            let weight = |used: &&Used| {
+                let usage = used.window.usage();
+                std::cmp::Reverse((usage[Resource::Cpu], usage[Resource::Network]))
+            };
+            of_kind.sort_unstable_by_key(weight);
+            of_kind.truncate(NodeReport::MAX_HEAVIEST);
+            heaviest.extend(of_kind.into_iter().map(|used| v1::HeavyAccount {
+                kind: v1::Kind::from(kind).into(),
+                id: used.id.clone(),
+                used: Some(Cost::saturating(*used.window.usage()).into()),
+            }));
+        }
+        (active, heaviest)
+    }
+
+    /// At most once a second, since it looks at all of them.
+    fn drop_idle(&mut self, tick: Tick) {
+        if self.swept < tick {
+            self.swept = tick;
+            self.accounts.retain(|_, used| {
+                used.window.advance(tick);
+                *used.window.usage() != quota_core::Usage::default()
+            });
+        }
+    }
+
+    /// The second, counted from 1.
+    fn tick(&self, now: Instant) -> Tick {
+        let micros = now.saturating_duration_since(self.started).as_micros();
+        1 + WindowLength::default().tick(Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+    }
+}
+
+/// The accounts that are named, and as what.
+fn named(accounts: &v1::Accounts) -> impl Iterator<Item = (Account, &str)> {
+    let v1::Accounts { repo, user, ip } = accounts;
+    [(Kind::Repo, repo), (Kind::User, user), (Kind::Ip, ip)].into_iter().filter_map(|(kind, id)| {
+        let id = id.as_deref()?;
+        Some((Account::new(kind, id, Ipv6Prefix::default()).ok()?, id))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn user(name: &str) -> v1::Accounts {
+        v1::Accounts { user: Some(name.to_owned()), ..v1::Accounts::default() }
+    }
+
+    fn cpu(micros: u64) -> Cost {
+        Cost::ZERO.with_cpu_micros(micros).unwrap()
+    }
+
+    fn used(usage: &mut Usage, name: &str, now: Instant) -> Option<u64> {
+        usage.here(&user(name), now).user.and_then(|amounts| amounts.cpu_micros)
+    }
+
+    #[test]
+    fn what_was_used_leaves_after_a_minute() {
+        let start = Instant::now();
+        let mut usage = Usage::new(start);
+        usage.add(&user("alice"), cpu(5), start);
+        usage.add(&user("alice"), cpu(7), start + Duration::from_secs(30));
+        let at = |usage: &mut Usage, seconds| used(usage, "alice", start + Duration::from_secs(seconds));
+        assert_eq!(
+            [at(&mut usage, 31), at(&mut usage, 60), at(&mut usage, 90)],
+            [Some(12), Some(7), Some(0)]
+        );
+        let (active, heaviest) = usage.heaviest(start + Duration::from_secs(91));
+        assert_eq!((active.user, heaviest.len()), (Some(0), 0));
+    }
+
+    #[test]
+    fn the_heaviest_of_each_kind_are_told_and_all_are_counted() {
+        let now = Instant::now();
+        let mut usage = Usage::new(now);
+        for number in 1..=60 {
+            let accounts = v1::Accounts { repo: Some("r".to_owned()), ..user(&number.to_string()) };
+            usage.add(&accounts, cpu(number), now);
+        }
+        let (active, heaviest) = usage.heaviest(now);
+        assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(60), Some(0)));
+        let told: Vec<_> =
+            heaviest.iter().map(|heavy| (heavy.id.as_str(), heavy.used.unwrap().cpu_micros)).collect();
+        assert_eq!((told.len(), told[0], told[1], told[50]), (51, ("r", 1830), ("60", 60), ("11", 11)));
+    }
+
+    #[test]
+    fn accounts_are_bounded_and_what_is_not_kept_is_not_known() {
+        let now = Instant::now();
+        let mut usage = Usage::new(now);
+        for number in 0..MAX_ACCOUNTS + 10 {
+            usage.add(&user(&number.to_string()), cpu(1), now);
+        }
+        assert_eq!(usage.accounts.len(), MAX_ACCOUNTS);
+        assert_eq!(used(&mut usage, "3", now), Some(1));
+        assert_eq!(used(&mut usage, "somebody else", now), None);
+        let later = now + Duration::from_secs(61);
+        usage.add(&user("newcomer"), cpu(3), later);
+        assert_eq!((usage.accounts.len(), used(&mut usage, "newcomer", later)), (1, Some(3)));
+    }
+
+    #[test]
+    fn spellings_of_one_account_are_one() {
+        let now = Instant::now();
+        let mut usage = Usage::new(now);
+        let repo = |id: &str| v1::Accounts { repo: Some(id.to_owned()), ..v1::Accounts::default() };
+        usage.add(&repo("group//project.git"), cpu(5), now);
+        assert_eq!(usage.here(&repo("/group/project"), now).repo.unwrap().cpu_micros, Some(5));
+    }
+}

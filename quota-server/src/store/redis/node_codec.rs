@@ -1,0 +1,159 @@
+//! Arguments and replies of the scripts on nodes, as the header of each describes them.
+
+use prost::Message as _;
+use quota_core::{
+    Account, Adaptation, Adaptations, Calibration, Controller, NodeReport, NodeState, Observation, PerKind,
+    PerResource, Ratio, Reason, Resource, Rule, Timestamp,
+};
+use quota_proto::{node_report, v1, wire_report};
+use redis::Value;
+
+use super::codec::{integer, malformed, push, read, small, timestamp};
+use crate::store::{Calibrated, Node, Nodes, StoreError};
+
+/// What comes before the blocks of the resources in a node's state, and the length of each block.
+const HEAD: usize = 8;
+const BLOCK: usize = 78;
+
+/// Stand for what was not told.
+const UNTOLD_SHARE: u64 = (1 << 32) - 1;
+const UNTOLD: u64 = (1 << 48) - 1;
+
+pub(super) fn parameters(report: &NodeReport, adaptations: &Adaptations) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(327);
+    for (resource, adaptation) in adaptations.iter() {
+        match adaptation {
+            None => packed.resize(packed.len() + 109, 0),
+            Some(adaptation) => parameters_of(&mut packed, &report.observation(resource), adaptation),
+        }
+    }
+    packed
+}
+
+fn parameters_of(packed: &mut Vec<u8>, observation: &Observation, adaptation: &Adaptation) {
+    let (rule, soft_limit, backoff_factor) = match adaptation.rule {
+        Rule::Aimd { soft_limit, backoff_factor } => (1, soft_limit, backoff_factor),
+        Rule::DoubleHalve => (2, Ratio::default(), Ratio::default()),
+    };
+    packed.push(rule);
+    push(packed, adaptation.interval_micros(), 5);
+    push(packed, soft_limit.millionths(), 4);
+    push(packed, backoff_factor.millionths(), 4);
+    push(packed, observation.pressure.map_or(UNTOLD_SHARE, Ratio::millionths), 4);
+    packed.push(observation.oom_kill.into());
+    for (kind, range) in adaptation.ranges.iter() {
+        let heaviest = observation.heaviest[kind].map_or(UNTOLD, |used| used.min(UNTOLD - 1));
+        for amount in [range.min, range.initial, range.max, adaptation.step(kind), heaviest] {
+            push(packed, amount, 6);
+        }
+    }
+}
+
+/// What is told of a node, as it travels: the message only grows, so that servers of different versions read it.
+pub(super) fn report(node: &str, report: &NodeReport) -> Vec<u8> {
+    wire_report(node, report).encode_to_vec()
+}
+
+pub(super) fn calibrated(reply: &[Value], report: &NodeReport) -> Result<Calibrated, StoreError> {
+    let [seconds, micros, Value::BulkString(state), calibrated, rebased, repaired] = reply else {
+        return Err(malformed("calibrate: shape"));
+    };
+    let (seen, controllers) = controllers(state).ok_or_else(|| malformed("calibrate: state"))?;
+    let calibrated = integer(calibrated)?;
+    Ok(Calibrated {
+        now: timestamp(seconds, micros)?,
+        state: NodeState { seen, report: report.clone(), controllers },
+        calibrated: PerResource::new(calibrated & 1 > 0, calibrated & 2 > 0, calibrated & 4 > 0),
+        rebased: small(rebased)?,
+        repaired: integer(repaired)? > 0,
+    })
+}
+
+/// The names in a reply of the script `nodes`.
+pub(super) fn names(reply: &[Value]) -> impl Iterator<Item = &str> {
+    reply.iter().skip(2).filter_map(|name| match name {
+        Value::BulkString(name) => std::str::from_utf8(name).ok(),
+        _ => None,
+    })
+}
+
+/// The nodes of those names, of which state and report are `stored`. One that has just been forgotten is no more.
+pub(super) fn nodes(reply: &[Value], stored: &[Value]) -> Result<Nodes, StoreError> {
+    let [seconds, micros, ..] = reply else { return Err(malformed("nodes: too short")) };
+    let mut nodes = Nodes { now: timestamp(seconds, micros)?, nodes: Vec::new(), unreadable: 0 };
+    for (name, fields) in names(reply).zip(stored) {
+        match fields {
+            Value::Array(fields) if fields.iter().all(|field| *field == Value::Nil) => {}
+            Value::Array(fields) => match node_state(fields) {
+                Some(state) => nodes.nodes.push(Node { name: name.into(), state }),
+                None => nodes.unreadable += 1,
+            },
+            _ => return Err(malformed("nodes: shape")),
+        }
+    }
+    nodes.nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(nodes)
+}
+
+fn node_state(fields: &[Value]) -> Option<NodeState> {
+    let [Value::BulkString(state), Value::BulkString(report)] = fields else { return None };
+    let (seen, controllers) = controllers(state)?;
+    let report = v1::ReportPressureRequest::decode(report.as_slice()).ok()?;
+    Some(NodeState { seen, report: node_report(report, Account::from_spelling).ok()?, controllers })
+}
+
+/// When a node last reported, and its limits.
+fn controllers(state: &[u8]) -> Option<(Timestamp, PerResource<Option<Controller>>)> {
+    let (head, blocks) = state.split_at_checked(HEAD)?;
+    if head.first() != Some(&1) || blocks.len() != Resource::ALL.len() * BLOCK {
+        return None;
+    }
+    let mut controllers = PerResource::default();
+    for (resource, block) in Resource::ALL.into_iter().zip(blocks.chunks_exact(BLOCK)) {
+        if block.first() == Some(&1) {
+            controllers[resource] = Some(controller(&block[1..])?);
+        }
+    }
+    Some((Timestamp::from_micros(read(&head[1..])), controllers))
+}
+
+fn controller(block: &[u8]) -> Option<Controller> {
+    let moment = |at: usize| Timestamp::from_micros(read(&block[at..at + 7]));
+    let of_kinds = |at: usize| {
+        let of = |index: usize| read(&block[at + 6 * index..at + 6 * index + 6]);
+        PerKind::new(of(0), of(1), of(2))
+    };
+    let last = match block[54] {
+        0 => None,
+        reason => Some(Calibration {
+            at: moment(47),
+            reason: *Reason::ALL.get(usize::from(reason) - 1)?,
+            pressure: Ratio::from_millionths(read(&block[55..59])),
+            old: of_kinds(59),
+        }),
+    };
+    Some(Controller {
+        since: moment(0),
+        seen: moment(7),
+        area: read(&block[14..21]),
+        span: read(&block[21..28]),
+        killed: block[28] > 0,
+        limits: of_kinds(29),
+        last,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_state_is_refused_without_a_panic() {
+        for length in 0..300 {
+            for byte in [0, 1, 7, 255] {
+                let read = controllers(&vec![byte; length]);
+                assert_eq!(read.is_some(), length == HEAD + 3 * BLOCK && byte == 1, "{length} times {byte}");
+            }
+        }
+    }
+}
