@@ -56,6 +56,8 @@ async fn everything_once(victim: &Victim) {
     let check = json!({ "accounts": { "user": "shadowed" } });
     assert!(http.post("/v1/check", &check).await.json()["shadow"].is_object());
     assert_eq!(http.get("/v1/backoff?user=u").await.status, 200);
+    // A name with a space is no label.
+    assert_eq!(http.post("/v1/pressure", &json!({ "node": "a b", "cpu": 0.5 })).await.status, 200);
     assert_eq!(http.get("/readyz").await.status, 200);
     assert_eq!(http.get("/nothing").await.status, 404);
 }
@@ -87,9 +89,18 @@ async fn names_and_paths_make_no_series() {
         }
     }
 
+    // Nodes are labels where they have a plain name, and no more of them than 256.
+    let plain = (0..300).map(|number| format!("gitaly-{number}"));
+    for node in (0..100).map(name).chain(plain) {
+        assert_eq!(http.post("/v1/pressure", &json!({ "node": node, "cpu": 0.5 })).await.status, 200);
+    }
     let after = http.get("/metrics").await;
     assert_well_formed(after.text()).await;
-    assert_eq!(series(after.text()), series(before.text()));
+    let (of_nodes, others): (BTreeSet<_>, BTreeSet<_>) =
+        series(after.text()).into_iter().partition(|series| series.contains("node=\""));
+    assert_eq!(of_nodes.len(), 256 * (9 + 1));
+    assert!(of_nodes.iter().all(|series| series.contains("node=\"gitaly-")));
+    assert_eq!(others, series(before.text()));
     assert!(after.body.len() < 1 << 20, "{} bytes", after.body.len());
     victim.assert_sound().await;
 }

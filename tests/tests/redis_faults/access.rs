@@ -1,5 +1,6 @@
 //! Who may, from where, to which database.
 
+use quota_core::{Adaptations, NodeReport};
 use quota_server::store::{Cause, RedisStore, Store, StoreError};
 use quota_tests::redis::RedisServer;
 use quota_tests::server::ServerProcess;
@@ -9,10 +10,31 @@ use quota_tests::values::{cpu, enforced, mark, spending, user};
 use crate::raw::{Raw, key};
 use crate::{admit, report, used};
 
-/// What the server needs of an ACL user, and nothing beside it: its keys are `q1:*`; the scripts call TIME, GETRANGE,
-/// SET, SETRANGE, PTTL and PEXPIRE, the probe SET, the pool UNWATCH and PING before each use of a connection.
-const COMMANDS: [&str; 10] =
-    ["evalsha", "script|load", "time", "getrange", "set", "setrange", "pttl", "pexpire", "ping", "unwatch"];
+/// What the server needs of an ACL user, and nothing beside it: its keys are `q1:*`; the scripts on accounts call TIME,
+/// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HGET, HSET, DEL and ZREVRANGE too; the probe SET, the pool
+/// UNWATCH and PING before each use of a connection.
+const COMMANDS: [&str; 20] = [
+    "evalsha",
+    "script|load",
+    "time",
+    "getrange",
+    "set",
+    "setrange",
+    "pttl",
+    "pexpire",
+    "hget",
+    "hset",
+    "hmget",
+    "del",
+    "expire",
+    "zadd",
+    "zcard",
+    "zremrangebyscore",
+    "zrevrange",
+    "zscore",
+    "ping",
+    "unwatch",
+];
 
 fn rules() -> String {
     COMMANDS
@@ -23,7 +45,7 @@ fn rules() -> String {
 /// Everything that the store does.
 async fn everything(store: &RedisStore, raw: &Raw) -> Result<(), StoreError> {
     let (alice, broken) = (user("alice"), user("broken"));
-    raw.run::<()>(&["DEL", &key(&alice)]).await;
+    raw.run::<()>(&["DEL", &key(&alice), "q1:nodes"]).await;
     raw.run::<()>(&["SET", &key(&broken), "nan"]).await;
     raw.run::<()>(&["SCRIPT", "FLUSH"]).await;
     store.connect().await?;
@@ -35,6 +57,11 @@ async fn everything(store: &RedisStore, raw: &Raw) -> Result<(), StoreError> {
     store.settle(&report(mark("r", 1), [spending(&alice, &[(0, 1)])])).await?;
     used(store, &alice).await?;
     store.probe().await?;
+    raw.run::<()>(&["SET", "q1:{node:broken}", "garbage"]).await;
+    for node in ["a", "broken"] {
+        store.calibrate(node, &NodeReport::default(), &Adaptations::default()).await?;
+    }
+    assert_eq!(store.nodes().await?.nodes.len(), 2);
     match used(store, &broken).await {
         Err(StoreError::Corrupt(_)) if raw.pttl(&broken).await > 0 => Ok(()),
         Err(error) => Err(error),

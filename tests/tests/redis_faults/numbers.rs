@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quota_core::{BUCKET_CAP, Charge, Cost, Resource, Snapshot, Subject, WindowLength, decide};
+use quota_core::{BUCKET_CAP, Charge, Comparison, Cost, Resource, Snapshot, Subject, WindowLength, decide};
 use quota_server::store::{Entry, RedisStore, Store};
 use quota_tests::redis::RedisServer;
 use quota_tests::stores::{Opening, StoreClock};
@@ -81,7 +81,8 @@ async fn f10_a_gigantic_cost_denies_for_one_window() {
     let admitted = admit(&store, &alice, limit, cpu(1)).await.unwrap();
     assert!(!admitted.allowed);
     let snapshot: Snapshot = admitted.snapshots.accounts[0].clone();
-    let subject = Subject { account: alice.clone(), bounds: limit, snapshot };
+    let comparisons = limit.map(|ceiling| Comparison { ceiling, here: None });
+    let subject = Subject { account: alice.clone(), comparisons, snapshot };
     let verdict = decide([&subject], admitted.snapshots.now, WindowLength::default());
     let wait = verdict.denied_by.expect("a breach").retry_after;
     assert!(wait > Duration::ZERO && wait <= 60 * SECOND, "{wait:?}");

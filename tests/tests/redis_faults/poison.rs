@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quota_core::{Account, PerResource};
+use quota_core::{Account, Adaptation, NodeReport, PerKind, PerResource, Range, Ratio, Rule};
 use quota_server::store::{RedisStore, Store, StoreError};
 use quota_tests::redis::RedisServer;
 use quota_tests::stores::{Opening, StoreClock};
@@ -153,4 +153,40 @@ async fn f09_a_poisoned_account_starts_anew_two_windows_later() {
     assert!((1..=120_000).contains(&left), "{left} ms");
     poisoned.raw.run::<()>(&["DEL", &crate::raw::key(alice)]).await;
     assert_eq!(used(store, alice).await.unwrap(), 0);
+}
+
+/// A node's limits are no account's usage: what cannot be read begins anew, and is counted.
+#[tokio::test]
+async fn what_is_stored_of_a_node_and_cannot_be_read_begins_anew() {
+    let server = RedisServer::start().await;
+    let (store, raw) = (Opening::default().open(&server.url()), Raw::new(&server).await);
+    let node = "q1:{node:a}";
+    let report = NodeReport { pressure: PerResource::from_fn(|_| Some(Ratio::ONE)), ..NodeReport::default() };
+    let ranges = PerKind::from_fn(|_| Range { min: 1, initial: 10, max: 100 });
+    let adaptation =
+        Adaptation { rule: Rule::DoubleHalve, interval: Duration::from_secs(1), step: Ratio::ONE, ranges };
+    let adaptations = PerResource::from_fn(|_| Some(adaptation));
+    let calibrate = async || store.calibrate("a", &report, &adaptations).await.unwrap();
+    assert!(!calibrate().await.repaired);
+    let good: Vec<u8> = raw.run(&["HGET", node, "state"]).await;
+    let version = [&[2], &good[1..]].concat();
+    for state in [&b"garbage"[..], &b""[..], &good[1..], &version] {
+        raw.run::<()>(&[b"HSET", node.as_bytes(), b"state", state]).await;
+        let nodes = store.nodes().await.unwrap();
+        assert_eq!((nodes.nodes.len(), nodes.unreadable), (0, 1));
+        let calibrated = calibrate().await;
+        assert!(calibrated.repaired);
+        let limits = calibrated.state.controllers.map(|controller| controller.unwrap().limits);
+        assert_eq!(limits, PerResource::from_fn(|_| PerKind::new(10, 10, 10)));
+        assert!(!calibrate().await.repaired);
+        assert_eq!(store.nodes().await.unwrap().nodes.len(), 1);
+    }
+    raw.run::<()>(&["HSET", node, "report", "\u{1}garbage"]).await;
+    assert_eq!(store.nodes().await.unwrap().unreadable, 1);
+    raw.run::<()>(&["SET", node, "of another type"]).await;
+    store.calibrate("b", &report, &adaptations).await.unwrap();
+    let nodes = store.nodes().await.unwrap();
+    assert_eq!((nodes.nodes.len(), nodes.unreadable), (1, 1), "the other is read all the same");
+    assert!(calibrate().await.repaired);
+    assert_eq!(store.nodes().await.unwrap().nodes.len(), 2);
 }

@@ -54,7 +54,7 @@ async fn a_deny_is_a_problem_document_in_words_and_numbers() {
     assert_eq!(body["detail"], "user alice used 10.2 s of 10.0 s CPU in the last 60 s on gitaly-01");
     assert_eq!(
         body["denied_by"],
-        json!({ "kind": "user", "id": "alice", "resource": "cpu", "used": 10.25, "limit": 10.0 })
+        json!({ "kind": "user", "id": "alice", "resource": "cpu", "used": 10.25, "limit": 10.0, "scope": "cluster" })
     );
     assert_eq!(body["permanent"], false);
 }

@@ -78,17 +78,18 @@ pub(super) fn names(reply: &[Value]) -> impl Iterator<Item = &str> {
 }
 
 /// The nodes of those names, of which state and report are `stored`. One that has just been forgotten is no more.
-pub(super) fn nodes(reply: &[Value], stored: &[Value]) -> Result<Nodes, StoreError> {
+pub(super) fn nodes(reply: &[Value], stored: &[Option<Value>]) -> Result<Nodes, StoreError> {
     let [seconds, micros, ..] = reply else { return Err(malformed("nodes: too short")) };
     let mut nodes = Nodes { now: timestamp(seconds, micros)?, nodes: Vec::new(), unreadable: 0 };
     for (name, fields) in names(reply).zip(stored) {
         match fields {
-            Value::Array(fields) if fields.iter().all(|field| *field == Value::Nil) => {}
-            Value::Array(fields) => match node_state(fields) {
+            Some(Value::Array(fields)) if fields.iter().all(|field| *field == Value::Nil) => {}
+            Some(Value::Array(fields)) => match node_state(fields) {
                 Some(state) => nodes.nodes.push(Node { name: name.into(), state }),
                 None => nodes.unreadable += 1,
             },
-            _ => return Err(malformed("nodes: shape")),
+            None => nodes.unreadable += 1,
+            Some(_) => return Err(malformed("nodes: shape")),
         }
     }
     nodes.nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));

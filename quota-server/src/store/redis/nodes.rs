@@ -83,16 +83,23 @@ async fn register(
     noted.exec_async(connection).await
 }
 
-/// State and report of each node: two values a name.
+/// State and report of each node; `None` for a key that holds something else.
 async fn read<'a>(
     names: impl Iterator<Item = &'a str>,
     connection: &mut MultiplexedConnection,
-) -> RedisResult<Vec<Value>> {
+) -> RedisResult<Vec<Option<Value>>> {
     let mut asked = redis::pipe();
-    let mut any = false;
     for name in names {
         asked.cmd("HMGET").arg(key(name)).arg("state").arg("report");
-        any = true;
     }
-    if any { asked.query_async(connection).await } else { Ok(Vec::new()) }
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    // One that is broken is no reason to know nothing of the others.
+    let replies: Vec<RedisResult<Value>> = asked.ignore_errors().query_async(connection).await?;
+    let of_type = |reply: RedisResult<Value>| match reply {
+        Err(error) if error.code() == Some("WRONGTYPE") => Ok(None),
+        reply => reply.map(Some),
+    };
+    replies.into_iter().map(of_type).collect()
 }

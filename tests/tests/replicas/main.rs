@@ -1,6 +1,8 @@
 //! Several servers on one Redis count together, and so do both protocols of one server.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+mod pressure;
+
 use futures::future::join_all;
 use quota_proto::v1;
 use quota_proto::v1::check_response::Decision;
@@ -168,12 +170,15 @@ async fn every_key_expires() {
         assert_eq!(server.http.get("/readyz").await.status, 200);
         assert_eq!(server.http.account("user", "corrupt").await.status, 500);
         assert_eq!(server.http.account("user", "never-seen").await.status, 200);
+        let pressure = json!({ "node": format!("gitaly-{number}"), "cpu": 0.5 });
+        assert_eq!(server.http.post("/v1/pressure", &pressure).await.status, 200);
     }
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
-    assert!(keys.len() >= 8, "{keys:?}");
+    assert!(keys.len() >= 13, "{keys:?}");
     for key in keys {
         let left: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
-        // Two windows of ten minutes.
-        assert!((1..=1_200_000).contains(&left), "{key} expires in {left} ms");
+        // Nodes are remembered for an hour at least, accounts for two windows of ten minutes.
+        let most = if key.contains("node") { 3_600_000 } else { 1_200_000 };
+        assert!((1..=most).contains(&left), "{key} expires in {left} ms");
     }
 }
