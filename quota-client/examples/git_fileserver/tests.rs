@@ -118,6 +118,7 @@ fn deny() -> Check {
             resource: v1::Resource::Cpu.into(),
             used: 104_200_000,
             limit: Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(100_000_000)) }),
+            ..v1::Breach::default()
         }),
         retry_after: Some(prost_types::Duration { seconds: 11, nanos: 1 }),
         ..v1::CheckResponse::default()
