@@ -33,5 +33,8 @@ pub const ACCOUNT_UNREADABLE: &str = "ACCOUNT_UNREADABLE";
 /// What is sent again counts on that account alone, and is better not waited for by other reports.
 pub const ACCOUNT_NOT_STORED: &str = "ACCOUNT_NOT_STORED";
 
+/// The reason in `google.rpc.ErrorInfo` where as many nodes are remembered as may be, and this is none of them.
+pub const TOO_MANY_NODES: &str = "TOO_MANY_NODES";
+
 /// The types of problem documents (RFC 9457) start with this. It names them, and leads nowhere: `.invalid` is nobody's.
 pub const PROBLEM_TYPES: &str = "https://quota.invalid/problems/";

@@ -2,16 +2,18 @@
 
 mod machine;
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use quota_proto::v1;
 use tokio::time::{Instant, MissedTickBehavior};
-use tonic::{Code, Response};
+use tonic::Response;
 
 use self::machine::Sampler;
 use crate::outage::Outage;
-use crate::pool::Service;
+use crate::pool::{NoAnswer, Service};
 use crate::shared::Shared;
+use crate::status::has_no_store;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -42,15 +44,18 @@ async fn tell(shared: &Shared, sampler: &mut Sampler, outage: &Outage) {
         heaviest,
         ..v1::ReportPressureRequest::default()
     };
+    // What is answered decides nothing of who is asked about requests, unless the store is lost, which is lost for those
+    // too. A service of before this was there answers that it does not know it.
     let call = |mut client: Service, message| async move {
         match client.report_pressure(message).await {
-            // A service of before this was there; that is no fault of its.
-            Err(status) if status.code() == Code::Unimplemented => Ok(Response::new(None)),
-            answer => answer.map(|response| Response::new(Some(response.into_inner()))),
+            Ok(_) => Ok(Response::new(Ok(()))),
+            Err(status) if status.source().is_some() || has_no_store(&status) => Err(status),
+            Err(status) => Ok(Response::new(Err(status))),
         }
     };
-    match shared.pool.ask(message, Instant::now() + INTERVAL, call).await {
-        Ok(_) => {
+    let answer = shared.pool.ask(message, Instant::now() + INTERVAL, call).await;
+    match answer.and_then(|answer| answer.map_err(NoAnswer::Status)) {
+        Ok(()) => {
             if let Some(over) = outage.worked(Instant::now()) {
                 tracing::info!(lasted = ?over.lasted, "the quota service takes this fileserver's pressure again");
             }

@@ -1,7 +1,6 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -32,8 +31,8 @@ pub(crate) struct State {
     checks: Mutex<VecDeque<Check>>,
     /// To reports, in turn; then each is acknowledged.
     reports: Mutex<VecDeque<Report>>,
-    /// It is of before pressure was told.
-    knows_no_pressure: AtomicBool,
+    /// To what is told of pressure; without one, it is taken.
+    pressure: Mutex<Option<Code>>,
 }
 
 /// What it was asked.
@@ -137,9 +136,9 @@ impl Fake {
         *self.state.reports.lock() = reports.into_iter().collect();
     }
 
-    /// From now on, it is a service of before pressure was told.
-    pub(crate) fn knows_no_pressure(&self) {
-        self.state.knows_no_pressure.store(true, Ordering::Relaxed);
+    /// From now on, what is told of pressure is answered so.
+    pub(crate) fn answers_pressure(&self, code: Code) {
+        *self.state.pressure.lock() = Some(code);
     }
 
     pub(crate) fn heard(&self) -> Heard {
@@ -235,10 +234,10 @@ impl QuotaService for State {
         request: Request<v1::ReportPressureRequest>,
     ) -> Result<Response<v1::ReportPressureResponse>, Status> {
         self.heard.send_modify(|heard| heard.pressures.push(request.into_inner()));
-        if self.knows_no_pressure.load(Ordering::Relaxed) {
-            return Err(Status::unimplemented("not yet"));
+        match *self.pressure.lock() {
+            Some(code) => Err(Status::new(code, "as told")),
+            None => Ok(Response::new(v1::ReportPressureResponse::default())),
         }
-        Ok(Response::new(v1::ReportPressureResponse::default()))
     }
 
     async fn list_nodes(

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use tonic::Code;
+
 use super::*;
 
 #[tokio::test]
@@ -24,15 +26,18 @@ async fn pressure_and_who_is_heaviest_are_told_and_what_was_used_here_goes_with_
     assert_eq!(here.ip, None);
 }
 
+/// One that does not know pressure yet, or has no room for another node.
 #[tokio::test]
-async fn a_service_that_knows_no_pressure_is_asked_all_the_same() {
-    let (old, other) = (Fake::start().await, Fake::start().await);
-    old.knows_no_pressure();
-    let client = builder([&old, &other]).build().unwrap();
-    old.hears(|heard| heard.pressures.len() >= 2).await;
-    assert!(allowed(&client, &fetch()).await.checked());
-    let (old, other) = (old.heard(), other.heard());
-    assert_eq!((old.checks.len(), other.checks.len(), other.pressures.len()), (1, 0, 0));
+async fn a_service_that_takes_no_pressure_is_asked_all_the_same() {
+    for code in [Code::Unimplemented, Code::ResourceExhausted, Code::InvalidArgument] {
+        let (one, other) = (Fake::start().await, Fake::start().await);
+        one.answers_pressure(code);
+        let client = builder([&one, &other]).build().unwrap();
+        one.hears(|heard| heard.pressures.len() >= 2).await;
+        assert!(allowed(&client, &fetch()).await.checked());
+        let (one, other) = (one.heard(), other.heard());
+        assert_eq!((one.checks.len(), other.checks.len(), other.pressures.len()), (1, 0, 0), "{code:?}");
+    }
 }
 
 #[tokio::test]

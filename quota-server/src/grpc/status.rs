@@ -1,4 +1,4 @@
-use quota_proto::{ACCOUNT_NOT_STORED, ACCOUNT_UNREADABLE, ERROR_DOMAIN, STORE_UNAVAILABLE};
+use quota_proto::{ACCOUNT_NOT_STORED, ACCOUNT_UNREADABLE, ERROR_DOMAIN, STORE_UNAVAILABLE, TOO_MANY_NODES};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -13,6 +13,7 @@ pub(super) fn status(error: impl Into<QuotaError>) -> Status {
             (Code::InvalidArgument, ErrorDetails::with_bad_request_violation(invalid.field, invalid.reason))
         }
         QuotaError::Unavailable(_) => (Code::Unavailable, retry(STORE_UNAVAILABLE)),
+        QuotaError::TooManyNodes(_) => (Code::ResourceExhausted, retry(TOO_MANY_NODES)),
         QuotaError::AccountNotStored(_) => (Code::Unavailable, retry(ACCOUNT_NOT_STORED)),
         QuotaError::Corrupt(_) => (Code::DataLoss, retry(ACCOUNT_UNREADABLE)),
     };

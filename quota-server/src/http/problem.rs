@@ -67,6 +67,9 @@ impl From<QuotaError> for Problem {
             QuotaError::Unavailable(_) => {
                 Self::unavailable("store-unavailable", "The store is unavailable", detail)
             }
+            QuotaError::TooManyNodes(_) => {
+                Self::unavailable("too-many-nodes", "There is no room for another node", detail)
+            }
             QuotaError::AccountNotStored(_) => {
                 Self::unavailable("account-not-stored", "An account cannot take the report", detail)
             }

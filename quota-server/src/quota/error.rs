@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use quota_proto::Invalid;
 
-use crate::store::{Cause, StoreError};
+use crate::store::StoreError;
 
 /// Why a request has no answer of its own. Each protocol has its words for these.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,9 @@ pub enum QuotaError {
     /// The store is lost, or has no room; to be tried again after a while.
     #[error("{0}")]
     Unavailable(StoreError),
+    /// As many nodes are remembered as may be.
+    #[error("{0}")]
+    TooManyNodes(StoreError),
     /// What is stored of an account that is asked about cannot be read; within two windows it starts anew.
     #[error("{0}")]
     Corrupt(StoreError),
@@ -40,8 +43,9 @@ impl QuotaError {
 
 impl From<StoreError> for QuotaError {
     fn from(error: StoreError) -> Self {
-        match error.cause() {
-            Cause::Corrupt => Self::Corrupt(error),
+        match error {
+            StoreError::Corrupt(_) => Self::Corrupt(error),
+            StoreError::TooManyNodes => Self::TooManyNodes(error),
             _ => Self::Unavailable(error),
         }
     }

@@ -99,3 +99,23 @@ async fn names_in_paths_and_queries_are_held_to_the_same() {
     }
     victim.assert_sound().await;
 }
+
+#[tokio::test]
+async fn nodes_beyond_a_thousand_are_refused_and_those_that_are_known_go_on() {
+    let mut victim = Victim::in_memory().await;
+    let http = victim.server.http.clone();
+    let tell = async |node: String| http.post("/v1/pressure", &json!({ "node": node, "cpu": 0.5 })).await;
+    for number in 0..1000 {
+        assert_eq!(tell(format!("node-{number}")).await.status, 200);
+    }
+    let refused = tell("one more".to_owned()).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
+    assert!(refused.text().contains("problems/too-many-nodes"), "{}", refused.text());
+    let request = v1::ReportPressureRequest { node: "one more".into(), ..v1::ReportPressureRequest::default() };
+    let status = victim.server.grpc.clone().report_pressure(request).await.unwrap_err();
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+    assert_eq!(tell("node-7".to_owned()).await.status, 200);
+    assert_eq!(http.get("/v1/nodes").await.json()["nodes"].as_array().unwrap().len(), 1000);
+    victim.assert_untouched("nodes").await;
+    victim.assert_sound().await;
+}
