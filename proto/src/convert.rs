@@ -5,7 +5,7 @@ use std::time::Duration;
 use quota_core::{Accounts, Breach, Comparison, Cost, Ipv6Prefix, Kind, Limit, Mode, Resource, Scope};
 
 pub use self::node::{
-    NO_CAPACITY, UsedHere, bound_heaviest, check_heaviest, node_report, used_here, wire_active,
+    CAPACITY_BOUNDS, UsedHere, bound_heaviest, check_heaviest, node_report, used_here, wire_active,
     wire_capacity, wire_limits, wire_pressure, wire_report,
 };
 

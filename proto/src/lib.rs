@@ -7,7 +7,7 @@ mod label;
 
 pub use codec::{BoundedCodec, BoundedDecoder};
 pub use convert::{
-    NO_CAPACITY, UsedHere, accounts, age, bound_heaviest, check_heaviest, limit, node_report,
+    CAPACITY_BOUNDS, UsedHere, accounts, age, bound_heaviest, check_heaviest, limit, node_report,
     resource_standing, used_here, wire_active, wire_amount, wire_capacity, wire_limits, wire_pressure,
     wire_report,
 };

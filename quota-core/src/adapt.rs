@@ -69,3 +69,6 @@ impl Adaptation {
         PerKind::from_fn(|kind| self.ranges[kind].initial)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ fn pressure(name: &str, share: Option<f64>) -> Result<Option<Ratio>, Invalid> {
 fn capacity(wire: v1::Capacity) -> Result<PerResource<Option<u64>>, Invalid> {
     let checked = |name: &str, amount: Option<u64>| match amount {
         Some(amount) if !(1..=Cost::MAX).contains(&amount) => {
-            Err(Invalid::new(format!("capacity.{name}"), NO_CAPACITY))
+            Err(Invalid::new(format!("capacity.{name}"), CAPACITY_BOUNDS))
         }
         amount => Ok(amount),
     };
@@ -80,7 +80,7 @@ fn capacity(wire: v1::Capacity) -> Result<PerResource<Option<u64>>, Invalid> {
 }
 
 /// What a capacity must be.
-pub const NO_CAPACITY: &str = "must be more than 0, and at most 2^53";
+pub const CAPACITY_BOUNDS: &str = "must be more than 0, and at most 2^53";
 
 fn heaviest(
     wire: Vec<v1::HeavyAccount>,

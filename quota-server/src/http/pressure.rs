@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use quota_core::{Account, Cost, Ipv6Prefix, Kind, NodeReport, PerKind, PerResource, Ratio};
-use quota_proto::{Invalid, NO_CAPACITY, check_heaviest};
+use quota_proto::{CAPACITY_BOUNDS, Invalid, check_heaviest};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn whole<'de, D: Deserializer<'de>>(json: D) -> Result<Option<u64>, D::Error> {
 
 fn capacity<E: Error>(amount: Option<u64>) -> Result<Option<u64>, E> {
     match amount {
-        Some(amount) if !(1..=Cost::MAX).contains(&amount) => Err(E::custom(NO_CAPACITY)),
+        Some(amount) if !(1..=Cost::MAX).contains(&amount) => Err(E::custom(CAPACITY_BOUNDS)),
         amount => Ok(amount),
     }
 }
