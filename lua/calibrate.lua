@@ -26,7 +26,7 @@ local pack, unpack_struct, sub = struct.pack, struct.unpack, string.sub
 
 local PARAMETERS, HEAD, BLOCK = 109, 8, 78
 local BLOCK_FORMAT = '<BI7I7I7I7BI6I6I6I7BI4I6I6I6'
-local FIXED, AIMD = 0, 1
+local FIXED, AIMD, DOUBLE_HALVE = 0, 1, 2
 local HOT, OOM_KILL, CALM, STEADY, SILENT = 1, 2, 3, 4, 5
 local SILENT_INTERVALS, TOLERANCE, UNTOLD = 3, 5e6, 2 ^ 48 - 1
 
@@ -164,6 +164,12 @@ local function observe(c, p)
   return due, rebased
 end
 
+local asked = { parameters(0), parameters(1), parameters(2) }
+for _, p in ipairs(asked) do
+  if p.rule > DOUBLE_HALVE or p.rule ~= FIXED and p.interval == 0 then
+    return redis.error_reply('ERR no such rule, or no interval')
+  end
+end
 local state, repaired = redis.pcall('HGET', key, 'state'), 0
 if type(state) == 'table' then
   if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
@@ -175,7 +181,7 @@ end
 
 local blocks, calibrated, rebased = { pack('<BI7', 1, clock) }, 0, 0
 for index = 0, 2 do
-  local p = parameters(index)
+  local p = asked[index + 1]
   local c = state and p.rule ~= FIXED and read(state, index)
   if p.rule ~= FIXED and (p.told or p.killed == 1) then
     c = c or fresh(p)

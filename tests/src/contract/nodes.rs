@@ -51,13 +51,24 @@ impl Fixture {
         self.store.calibrate(node, report, adaptations).await.expect("a report that is taken in")
     }
 
-    /// Tells the same pressure for so many seconds, a hundred times in each, by turns to both servers. Returns how often
-    /// limits were calibrated, and what they are.
+    /// Tells the same pressure for so many seconds, ten times in each, by turns to both servers. Returns how often limits
+    /// were calibrated, and what they are.
     async fn hold(&self, node: &str, seconds: u32, pressure: f64, adaptations: &Adaptations) -> (usize, u64) {
+        self.hold_at(10, node, seconds, pressure, adaptations).await
+    }
+
+    async fn hold_at(
+        &self,
+        per_second: u32,
+        node: &str,
+        seconds: u32,
+        pressure: f64,
+        adaptations: &Adaptations,
+    ) -> (usize, u64) {
         let (mut calibrated, mut limit) = (0, 0);
-        for number in 0..seconds * 100 {
+        for number in 0..seconds * per_second {
             let store = if number % 2 == 0 { &self.store } else { &self.other };
-            self.clock.advance(SECOND / 100).await;
+            self.clock.advance(SECOND / per_second).await;
             let told = store.calibrate(node, &under(pressure), adaptations).await.expect("a report taken in");
             calibrated += usize::from(told.calibrated[Resource::Cpu]);
             limit = limit_of(&told);
@@ -80,7 +91,7 @@ fn limit_of(told: &Calibrated) -> u64 {
 async fn a_hundred_reports_a_second_to_two_servers_cut_once_an_interval(fixture: &Fixture) {
     let aimd = aimd();
     fixture.tell("aimd", &under(0.95), &aimd).await;
-    assert_eq!(fixture.hold("aimd", 10, 0.95, &aimd).await, (1, 50));
+    assert_eq!(fixture.hold_at(100, "aimd", 10, 0.95, &aimd).await, (1, 50));
     assert_eq!(fixture.hold("aimd", 20, 0.95, &aimd).await, (2, 20), "to the least and not below");
     assert_eq!(fixture.hold("aimd", 10, 0.95, &aimd).await, (1, 20));
     assert_eq!(fixture.hold("aimd", 30, 0.5, &aimd).await, (3, 80));

@@ -111,7 +111,8 @@ async fn nodes_beyond_a_thousand_are_refused_and_those_that_are_known_go_on() {
     let refused = tell("one more".to_owned()).await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
     assert!(refused.text().contains("problems/too-many-nodes"), "{}", refused.text());
-    let request = v1::ReportPressureRequest { node: "one more".into(), ..v1::ReportPressureRequest::default() };
+    let request =
+        v1::ReportPressureRequest { node: "one more".into(), ..v1::ReportPressureRequest::default() };
     let status = victim.server.grpc.clone().report_pressure(request).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::ResourceExhausted);
     assert_eq!(tell("node-7".to_owned()).await.status, 200);
