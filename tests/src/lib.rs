@@ -4,6 +4,7 @@
 
 pub mod certificates;
 pub mod contract;
+pub mod git;
 pub mod http;
 pub mod ports;
 pub mod process;

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{OnceLock, mpsc};
+use std::time::Duration;
 use std::{io, thread};
 
 use rustix::process::{Pid, kill_process};
@@ -154,14 +155,28 @@ impl Process {
     ///
     /// Panics if it has not within [`PATIENCE`].
     pub async fn wait_for_exit(&mut self) -> ExitStatus {
+        self.wait_for_exit_within(PATIENCE).await
+    }
+
+    /// The same for a program that needs longer.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it has not ended within `patience`.
+    pub async fn wait_for_exit_within(&mut self, patience: Duration) -> ExitStatus {
         let what = format!("{} ends", self.name.display());
-        until(PATIENCE, &what, async || self.exit_status()).await
+        until(patience, &what, async || self.exit_status()).await
+    }
+
+    /// Blocks until the program has ended by itself, for whoever cannot await: `Drop`.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("the state of one's own child")
     }
 
     /// Kills it (SIGKILL) and waits for its end; nothing if it has ended.
     pub fn kill(&mut self) {
         self.child.kill().expect("a signal to one's own child");
-        self.child.wait().expect("the state of one's own child");
+        self.wait();
     }
 
     /// Both outputs, for the message of a failing test.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use quota_tests::git::{Git, git};
 use quota_tests::process::{Process, Program};
 use quota_tests::server::ServerProcess;
 use quota_tests::wait::{PATIENCE, until};
@@ -18,12 +19,6 @@ pub(crate) struct World {
     _fileserver: Process,
     address: String,
     folder: TempDir,
-}
-
-/// What git did, and what it wrote on the terminal.
-pub(crate) struct Git {
-    pub(crate) succeeded: bool,
-    pub(crate) terminal: String,
 }
 
 impl World {
@@ -115,21 +110,4 @@ async fn repository(folder: &Path) {
 async fn succeed(folder: &Path, args: &[&str]) {
     let git = git(folder, args).await;
     assert!(git.succeeded, "git {args:?}: {}", git.terminal);
-}
-
-async fn git(folder: &Path, args: &[&str]) -> Git {
-    let mut git = Program::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(args)
-        .env("HOME", folder)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_TERMINAL_PROMPT", "0");
-    for role in ["AUTHOR", "COMMITTER"] {
-        git =
-            git.env(format!("GIT_{role}_NAME"), "test").env(format!("GIT_{role}_EMAIL"), "test@example.org");
-    }
-    let mut git = git.start();
-    let status = git.wait_for_exit().await;
-    Git { succeeded: status.success(), terminal: format!("{}{}", git.stdout(), git.stderr()) }
 }
