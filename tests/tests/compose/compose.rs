@@ -10,6 +10,8 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docker-compose.yml")
 const BUILD: Duration = Duration::from_secs(15 * 60);
 /// For anything else.
 const PATIENCE: Duration = Duration::from_secs(3 * 60);
+/// Between two questions to docker, whose client is no light program.
+const PACE: Duration = Duration::from_millis(200);
 
 /// A project of docker-compose. All that was made for it is gone when it is dropped.
 pub(crate) struct Compose {
@@ -46,13 +48,17 @@ impl Compose {
         self.run(&["start", service], PATIENCE).await;
     }
 
-    /// Waits until the service's own health check is content.
-    pub(crate) async fn until_healthy(&self, service: &str) {
-        let container = self.run(&["ps", "-q", service], PATIENCE).await;
-        until(PATIENCE, &format!("{service} is healthy"), async || {
-            let args = ["inspect", "--format", "{{.State.Health.Status}}", container.trim()];
-            let health = output(Program::new("docker").args(args), PATIENCE).await;
-            (health.trim() == "healthy").then_some(())
+    /// Waits until the health checks of services are content.
+    pub(crate) async fn until_healthy(&self, services: &[&str]) {
+        let containers = self.run(&[&["ps", "-q"], services].concat(), PATIENCE).await;
+        until(PATIENCE, &format!("{services:?} are healthy"), async || {
+            let inspect = ["inspect", "--format", "{{.State.Health.Status}}"];
+            let program = Program::new("docker").args(inspect).args(containers.lines());
+            let healthy = output(program, PATIENCE).await.lines().all(|status| status == "healthy");
+            if !healthy {
+                tokio::time::sleep(PACE).await;
+            }
+            healthy.then_some(())
         })
         .await;
     }

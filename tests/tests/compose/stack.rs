@@ -60,9 +60,8 @@ impl Stack {
         }
 
         let compose = Compose::up(environment).await;
-        for service in ["redis", "quota-1", "quota-2", "gitaly-01", "gitaly-02", "prometheus"] {
-            compose.until_healthy(service).await;
-        }
+        let all = ["redis", "quota-1", "quota-2", "gitaly-01", "gitaly-02", "prometheus"];
+        compose.until_healthy(&all).await;
         Self { replicas, fileservers, prometheus, compose, _ports: ports }
     }
 
@@ -75,7 +74,7 @@ impl Stack {
     /// Starts it again, and returns when it is healthy.
     pub(crate) async fn start(&self, replica: &Replica) {
         self.compose.start(replica.name).await;
-        self.compose.until_healthy(replica.name).await;
+        self.compose.until_healthy(&[replica.name]).await;
     }
 }
 
