@@ -2,6 +2,7 @@
 
 mod codec;
 mod connections;
+mod manager;
 mod node_codec;
 mod nodes;
 mod scripts;

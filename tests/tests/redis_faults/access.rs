@@ -1,5 +1,6 @@
 //! Who may, from where, to which database.
 
+use futures::FutureExt as _;
 use quota_core::{Adaptations, NodeReport};
 use quota_server::store::{Cause, RedisStore, Store, StoreError};
 use quota_tests::redis::RedisServer;
@@ -12,7 +13,7 @@ use crate::{admit, report, used};
 
 /// What the server needs of an ACL user, and nothing beside it: its keys are `q1:*`; the scripts on accounts call TIME,
 /// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HGET, HSET, DEL and ZREVRANGE too; the probe SET, the pool
-/// UNWATCH and PING before each use of a connection.
+/// UNWATCH and PING where a connection may have broken.
 const COMMANDS: [&str; 20] = [
     "evalsha",
     "script|load",
@@ -62,6 +63,9 @@ async fn everything(store: &RedisStore, raw: &Raw) -> Result<(), StoreError> {
         store.calibrate(node, &NodeReport::default(), &Adaptations::default()).await?;
     }
     assert_eq!(store.nodes().await?.nodes.len(), 2);
+    // What came of this call is not known, so the connection is asked before the next.
+    assert!(store.probe().now_or_never().is_none(), "it is given up before its answer");
+    store.probe().await?;
     match used(store, &broken).await {
         Err(StoreError::Corrupt(_)) if raw.pttl(&broken).await > 0 => Ok(()),
         Err(error) => Err(error),
@@ -107,7 +111,7 @@ async fn a_user_without_one_of_them_cannot() {
         raw.run::<()>(&["ACL", "LOG", "RESET"]).await;
         let outcome = everything(&store, &raw).await;
         assert!(!denials(&raw).await.is_empty(), "{command} is not used");
-        // Without these, each use of a connection makes a new one.
+        // Without these, a connection that may have broken is made anew.
         if !matches!(command, "ping" | "unwatch") {
             let error = outcome.expect_err(command);
             // Redis 7.0 gives no code to what a script may not do.

@@ -87,6 +87,34 @@ async fn f06_connections_that_are_dead_are_replaced() {
     assert!(timeouts > 0, "the connections were dead");
 }
 
+/// Those that were closed while nobody used them. Which they are is noticed before they are used.
+#[tokio::test]
+async fn f06_connections_that_were_closed_fail_nobody() {
+    let mut server = RedisServer::start().await;
+    let store = Opening { pool_size: POOL_SIZE, ..Opening::default() }.open(&server.url());
+    let alice = user("alice");
+    for round in 0..5 {
+        for answer in join_all((0..POOL_SIZE * 4).map(|_| admit(&store, &alice, unlimited(), cpu(1)))).await {
+            answer.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        }
+        server.restart().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_just_answered_is_not_asked_whether_it_lives() {
+    let server = RedisServer::start().await;
+    let raw = Raw::new(&server).await;
+    let store = Opening { pool_size: POOL_SIZE, ..Opening::default() }.open(&server.url());
+    raw.run::<()>(&["CONFIG", "RESETSTAT"]).await;
+    for _ in 0..100 {
+        admit(&store, &user("alice"), unlimited(), cpu(1)).await.unwrap();
+    }
+    // Some may be, on a machine that pauses for a second.
+    let asked = raw.calls("ping").await;
+    assert!(asked < 50, "{asked} of 100 times");
+}
+
 #[tokio::test]
 async fn f01_a_replica_refuses_and_serves_again_once_it_is_the_primary() {
     let server = RedisServer::start().await;

@@ -3,11 +3,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
+use deadpool::Runtime;
+use deadpool::managed::{Object, Pool, PoolError};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, IntoConnectionInfo as _, RedisError};
 
+use super::manager::Manager;
 use crate::config;
 use crate::store::{Cause, StoreError};
 
@@ -16,7 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The connections to one Redis: bounded, made when they are needed, dropped when they prove bad.
 pub(super) struct Connections {
-    pool: Pool,
+    pool: Pool<Manager>,
     deadline: Duration,
     tls: bool,
 }
@@ -27,7 +29,7 @@ impl Connections {
         let timeouts = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let address = url.expose().into_connection_info().map_err(|error| classify(&error))?;
         let address = address.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let manager = Manager::new_with_config(address, timeouts).map_err(|error| classify(&error))?;
+        let manager = Manager::new(address, timeouts).map_err(|error| classify(&error))?;
         let pool = Pool::builder(manager)
             .max_size(settings.pool_size)
             .runtime(Runtime::Tokio1)
@@ -67,21 +69,21 @@ impl Connections {
         call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         let called = async {
-            let mut connection = self.pool.get().await.map_err(from_pool)?;
-            call(&mut connection).await.map_err(|error| {
-                let error = classify(&error);
-                if matches!(error.cause(), Cause::Connection | Cause::Readonly | Cause::Busy | Cause::Denied)
-                {
-                    drop(Connection::take(connection));
-                }
-                error
-            })
+            let mut link = self.pool.get().await.map_err(from_pool)?;
+            let result = call(&mut link.connection).await.map_err(|error| classify(&error));
+            link.answered = true;
+            if let Err(error) = &result
+                && matches!(error.cause(), Cause::Connection | Cause::Readonly | Cause::Busy | Cause::Denied)
+            {
+                drop(Object::take(link));
+            }
+            result
         };
         tokio::time::timeout(deadline, called).await.map_err(|_| StoreError::Timeout(deadline))?
     }
 }
 
-fn from_pool(error: PoolError) -> StoreError {
+fn from_pool(error: PoolError<RedisError>) -> StoreError {
     match error {
         PoolError::Backend(error) => classify(&error),
         other => StoreError::Unreachable(other.to_string()),
