@@ -20,6 +20,9 @@ pub mod v1 {
     tonic::include_proto!("quota.v1");
 }
 
+/// The same as a `google.protobuf.FileDescriptorSet`, with what it imports: for those who ask the server what it speaks.
+pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("quota.v1");
+
 /// The domain of `google.rpc.ErrorInfo` in the service's errors, and in refusals made of its answers.
 pub const ERROR_DOMAIN: &str = "quota.v1";
 

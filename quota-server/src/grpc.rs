@@ -1,6 +1,7 @@
 //! The service over gRPC: every method extracts, delegates and converts.
 
 mod convert;
+mod health;
 mod status;
 
 use std::sync::Arc;
@@ -11,17 +12,32 @@ use quota_proto::v1::{
     ListNodesResponse, ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse,
     Standing,
 };
+use tonic::service::Routes;
 use tonic::{Request, Response, Status};
+use tonic_reflection::server::{Builder, Error};
 
 use self::status::status;
 use crate::MAX_BODY_BYTES;
 use crate::quota::Quota;
+use crate::readiness::Readiness;
+
+/// The largest question about the server itself, in bytes: a name is asked for.
+const MAX_QUESTION_BYTES: usize = 4096;
 
 struct Grpc(Arc<Quota>);
 
-/// The service `quota.v1.QuotaService`.
-pub(crate) fn service(quota: Arc<Quota>) -> QuotaServiceServer<impl QuotaService> {
-    QuotaServiceServer::new(Grpc(quota)).max_decoding_message_size(MAX_BODY_BYTES)
+/// Every service: the quota service, its health, and what describes them.
+pub(crate) fn routes(quota: Arc<Quota>, readiness: Arc<Readiness>) -> Result<Routes, Error> {
+    let described = || {
+        Builder::configure()
+            .register_encoded_file_descriptor_set(quota_proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let quota = QuotaServiceServer::new(Grpc(quota)).max_decoding_message_size(MAX_BODY_BYTES);
+    Ok(Routes::new(quota)
+        .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
+        .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
+        .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES)))
 }
 
 #[tonic::async_trait]

@@ -1,4 +1,10 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::store::{Store, StoreError};
 
 /// Where usage is kept, as far as an operator must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,30 +35,85 @@ impl StoreKind {
     }
 }
 
-/// Whether the server takes requests, and where it keeps usage.
+/// Whether the server takes requests and its store takes writes. Every protocol that says so asks here.
 pub(crate) struct Readiness {
+    store: Arc<dyn Store>,
+    kind: StoreKind,
     draining: AtomicBool,
-    store: StoreKind,
+    /// What was last seen, for those who follow; gone when the server stops, which ends what they follow.
+    seen: Mutex<Option<watch::Sender<bool>>>,
+}
+
+/// Why the server is not ready.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotReady {
+    #[error("draining: the server stops")]
+    Draining,
+    #[error("{0}")]
+    Store(#[from] StoreError),
 }
 
 impl Readiness {
     /// Taking requests.
-    pub(crate) const fn new(store: StoreKind) -> Self {
-        Self { draining: AtomicBool::new(false), store }
-    }
-
-    /// From now on, it takes no more.
-    pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it is about to stop.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+    pub(crate) fn new(store: Arc<dyn Store>, kind: StoreKind) -> Self {
+        let seen = Mutex::new(Some(watch::Sender::new(false)));
+        Self { store, kind, draining: AtomicBool::new(false), seen }
     }
 
     /// Where usage is kept.
     pub(crate) const fn store(&self) -> StoreKind {
-        self.store
+        self.kind
+    }
+
+    /// Looks, within the deadline of the store.
+    pub(crate) async fn probe(&self) -> Result<(), NotReady> {
+        let ready = self.look().await;
+        self.tell(ready.is_ok());
+        ready
+    }
+
+    /// Whether it is ready, now and at each change that is seen, until the server stops; `None` when it has.
+    pub(crate) async fn follow(&self) -> Option<watch::Receiver<bool>> {
+        // What was seen last may be old: nobody looks while nobody asks.
+        let _ = self.probe().await;
+        self.seen.lock().as_ref().map(watch::Sender::subscribe)
+    }
+
+    /// Looks again if somebody follows. To be called at intervals.
+    pub(crate) async fn refresh(&self) {
+        let is_followed = self.seen.lock().as_ref().is_some_and(|seen| seen.receiver_count() > 0);
+        if is_followed {
+            let _ = self.probe().await;
+        }
+    }
+
+    /// From now on, the server is about to stop.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.tell(false);
+    }
+
+    /// Ends what is followed, so that it holds nobody up.
+    pub(crate) fn end(&self) {
+        self.seen.lock().take();
+    }
+
+    async fn look(&self) -> Result<(), NotReady> {
+        if self.is_draining() {
+            return Err(NotReady::Draining);
+        }
+        Ok(self.store.probe().await?)
+    }
+
+    fn tell(&self, ready: bool) {
+        if let Some(seen) = &*self.seen.lock() {
+            // One that looked before the server began to drain may come to tell after.
+            let ready = ready && !self.is_draining();
+            seen.send_if_modified(|seen| std::mem::replace(seen, ready) != ready);
+        }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 }

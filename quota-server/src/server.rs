@@ -18,6 +18,9 @@ use crate::{REQUEST_TIMEOUT, grpc, http};
 /// known to every server.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 
+/// How often the store is looked at for those who follow whether the server is ready.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -42,6 +45,9 @@ pub enum StartError {
     /// The metrics contradict each other.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// What gRPC's reflection is to tell is incomplete.
+    #[error("reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
 }
 
 /// A server that runs until it is stopped.
@@ -82,7 +88,8 @@ impl Server {
         // Before the first check: a node's limits may be lower than those of a node that is not known.
         quota.refresh_nodes().await;
         upkeep.spawn(refresh_nodes(Arc::clone(&quota)));
-        let readiness = Arc::new(Readiness::new(kind));
+        let readiness = Arc::new(Readiness::new(Arc::clone(&quota.store), kind));
+        upkeep.spawn(refresh_readiness(Arc::clone(&readiness)));
 
         let http = listen("http.listen", config.http.listen).await?;
         let grpc = listen("grpc.listen", config.grpc.listen).await?;
@@ -94,7 +101,7 @@ impl Server {
         let grpc = tonic::transport::Server::builder()
             .timeout(REQUEST_TIMEOUT)
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
-            .add_service(grpc::service(quota))
+            .add_routes(grpc::routes(quota, Arc::clone(&readiness))?)
             .serve_with_incoming_shutdown(
                 TcpIncoming::from(grpc).with_nodelay(Some(true)),
                 stopped(stopping),
@@ -131,6 +138,7 @@ impl Server {
     pub async fn stop(mut self) {
         self.readiness.drain();
         tokio::time::sleep(self.shutdown.drain).await;
+        self.readiness.end();
         self.stop.send_replace(true);
         let drained = async { while self.serving.join_next().await.is_some() {} };
         if tokio::time::timeout(self.shutdown.grace, drained).await.is_err() {
@@ -192,6 +200,14 @@ async fn refresh_nodes(quota: Arc<Quota>) {
     loop {
         tokio::time::sleep(REFRESH_INTERVAL).await;
         quota.refresh_nodes().await;
+    }
+}
+
+/// Looks for those who follow whether the server is ready.
+async fn refresh_readiness(readiness: Arc<Readiness>) {
+    loop {
+        tokio::time::sleep(PROBE_INTERVAL).await;
+        readiness.refresh().await;
     }
 }
 

@@ -25,13 +25,11 @@ pub(super) async fn healthz() -> &'static str {
 /// The server takes requests, and its store takes writes.
 pub(super) async fn readyz(State(http): State<Http>) -> Response {
     let store = http.readiness.store();
-    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "Not ready");
-    if http.readiness.is_draining() {
-        return problem.with("detail", "draining: the server stops").into_response();
-    }
-    match http.quota.store.probe().await {
+    match http.readiness.probe().await {
         Ok(()) => axum::Json(json!({ "ready": true, "store": store.name(), "detail": store.detail() }))
             .into_response(),
-        Err(error) => problem.with("detail", error.to_string()).into_response(),
+        Err(reason) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "Not ready")
+            .with("detail", reason.to_string())
+            .into_response(),
     }
 }

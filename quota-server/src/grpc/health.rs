@@ -1,0 +1,58 @@
+//! `grpc.health.v1`: the same as `/readyz`, in the words of gRPC.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use quota_proto::v1::quota_service_server::SERVICE_NAME;
+use tokio_stream::wrappers::WatchStream;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::{Request, Response, Status};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use crate::readiness::Readiness;
+
+struct OfServer(Arc<Readiness>);
+
+pub(super) fn service(readiness: Arc<Readiness>) -> HealthServer<impl Health> {
+    HealthServer::new(OfServer(readiness))
+}
+
+#[tonic::async_trait]
+impl Health for OfServer {
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        if !is_known(&request.get_ref().service) {
+            return Err(Status::not_found("no such service"));
+        }
+        Ok(Response::new(response(serving(self.0.probe().await.is_ok()))))
+    }
+
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let known = is_known(&request.get_ref().service);
+        let ready = self.0.follow().await.ok_or_else(|| Status::unavailable("the server stops"))?;
+        let status = move |ready| if known { serving(ready) } else { ServingStatus::ServiceUnknown };
+        Ok(Response::new(Box::pin(WatchStream::new(ready).map(move |ready| Ok(response(status(ready)))))))
+    }
+}
+
+/// The server as a whole, or the service that it is for.
+fn is_known(service: &str) -> bool {
+    service.is_empty() || service == SERVICE_NAME
+}
+
+const fn serving(ready: bool) -> ServingStatus {
+    if ready { ServingStatus::Serving } else { ServingStatus::NotServing }
+}
+
+const fn response(status: ServingStatus) -> HealthCheckResponse {
+    HealthCheckResponse { status: status as i32 }
+}
