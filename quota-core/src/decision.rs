@@ -60,6 +60,12 @@ impl Comparison {
         };
         Bound { limit: self.ceiling.limit.min(here), ..self.ceiling }
     }
+
+    /// Each limit, and what is compared with it where this much was used everywhere.
+    pub fn limits(&self, everywhere: u64) -> impl Iterator<Item = (Scope, Limit, u64)> {
+        let here = self.here.map(|here| (Scope::Node, here.limit, here.used.unwrap_or(everywhere)));
+        [Some((Scope::Cluster, self.ceiling.limit, everywhere)), here].into_iter().flatten()
+    }
 }
 
 /// An account to be judged: its limits, and what a store tells of it.
@@ -159,9 +165,8 @@ fn breaches(
     length: WindowLength,
 ) -> impl Iterator<Item = Breach> {
     let everywhere = subject.snapshot.usage()[resource];
-    let here = comparison.here.map(|here| (Scope::Node, here.limit, here.used.unwrap_or(everywhere)));
-    let reached = [Some((Scope::Cluster, comparison.ceiling.limit, everywhere)), here].into_iter().flatten();
-    reached.filter(|(_, limit, used)| limit.reached_by(*used)).map(move |(scope, limit, used)| {
+    let reached = comparison.limits(everywhere).filter(|(_, limit, used)| limit.reached_by(*used));
+    reached.map(move |(scope, limit, used)| {
         // The node may count what has not been reported yet, and so is newer than all else.
         let unreported = used.saturating_sub(everywhere);
         let below_at = subject.snapshot.below_at(resource, limit.less(unreported));

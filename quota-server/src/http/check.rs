@@ -11,9 +11,9 @@ use super::amounts::{self, CostBody, UsedBody};
 use super::extract::{AccountsBody, Json};
 use super::object::Object;
 use super::problem::Problem;
-use super::rate_limit::rate_limit;
+use super::rate_limit;
 use super::standing::standing_json;
-use crate::quota::{CheckRequest, Decision, Label, QuotaError, denial_in_words};
+use crate::quota::{CheckRequest, Decision, Label, QuotaError, Remaining, denial_in_words};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,11 +58,13 @@ pub(super) async fn check(
     let node = request.node.clone();
     let response = http.quota.check(request).await?;
     let standings: Vec<Value> = response.standings.iter().map(standing_json).collect();
+    let window = http.quota.window.length();
     Ok(match response.decision {
         Decision::Allow { reservation, checked, shadow } => {
+            let reserved = reservation.map_or(Cost::ZERO, |reservation| reservation.amounts);
             let mut body = json!({
                 "decision": "allow",
-                "reserved": amounts::cost(reservation.map_or(Cost::ZERO, |reservation| reservation.amounts)),
+                "reserved": amounts::cost(reserved),
                 "checked": checked,
                 "standings": standings,
             });
@@ -72,17 +74,18 @@ pub(super) async fn check(
             if let Some(shadow) = shadow {
                 body["shadow"] = amounts::breach(&shadow);
             }
-            axum::Json(body).into_response()
+            let remaining = Remaining::least(&response.standings, reserved);
+            let headers = remaining.map(|remaining| rate_limit::allowed(&remaining, window));
+            (headers, axum::Json(body)).into_response()
         }
         Decision::Deny { denied_by, retry } => {
-            let window = http.quota.window.length();
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-quota", "Over quota")
                 .with("detail", denial_in_words(&denied_by, &node, window))
                 .with("decision", "deny")
                 .with("denied_by", amounts::breach(&denied_by))
                 .with("standings", standings)
                 .retry(retry);
-            (rate_limit(&denied_by, window, retry), problem).into_response()
+            (rate_limit::denied(&denied_by, window, retry), problem).into_response()
         }
     })
 }
