@@ -7,6 +7,7 @@ mod check;
 mod extract;
 mod nodes;
 mod object;
+mod openapi;
 mod operator;
 mod pressure;
 mod problem;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use tower_http::timeout::TimeoutLayer;
 
 use self::problem::Problem;
@@ -35,19 +36,27 @@ struct Http {
     readiness: Arc<Readiness>,
 }
 
-/// Every route.
+/// Every path, and what answers there. `openapi.json` describes the same.
+fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
+    [
+        ("/v1/check", post(check::check)),
+        ("/v1/report", post(report::report)),
+        ("/v1/pressure", post(pressure::pressure)),
+        ("/v1/accounts/{kind}/{*id}", get(standing::standing)),
+        ("/v1/backoff", get(backoff::backoff)),
+        ("/v1/nodes", get(nodes::nodes)),
+        ("/v1/nodes/{*node}", get(nodes::node)),
+        ("/metrics", get(operator::metrics)),
+        ("/healthz", get(operator::healthz)),
+        ("/readyz", get(operator::readyz)),
+        ("/openapi.json", get(openapi::openapi)),
+    ]
+}
+
 pub(crate) fn router(quota: Arc<Quota>, readiness: Arc<Readiness>) -> Router {
-    Router::new()
-        .route("/v1/check", post(check::check))
-        .route("/v1/report", post(report::report))
-        .route("/v1/pressure", post(pressure::pressure))
-        .route("/v1/accounts/{kind}/{*id}", get(standing::standing))
-        .route("/v1/backoff", get(backoff::backoff))
-        .route("/v1/nodes", get(nodes::nodes))
-        .route("/v1/nodes/{*node}", get(nodes::node))
-        .route("/metrics", get(operator::metrics))
-        .route("/healthz", get(operator::healthz))
-        .route("/readyz", get(operator::readyz))
+    let routed =
+        routes().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
+    routed
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here."))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "This cannot be done here.")

@@ -6,6 +6,7 @@ pub mod certificates;
 pub mod contract;
 pub mod git;
 pub mod http;
+pub mod openapi;
 pub mod ports;
 pub mod process;
 pub mod property;

@@ -27,12 +27,14 @@ pub struct Clients {
     pub http: Http,
     /// gRPC; cloned for each call, since a call borrows it.
     pub grpc: Grpc,
+    /// The connection of `grpc`, for further services on it.
+    pub channel: Channel,
 }
 
 impl Clients {
     fn new(http: SocketAddr, grpc: SocketAddr) -> Self {
         let channel = Endpoint::from_shared(format!("http://{grpc}")).expect("an address").connect_lazy();
-        Self { http: Http::new(http), grpc: Grpc::new(channel) }
+        Self { http: Http::new(http), grpc: Grpc::new(channel.clone()), channel }
     }
 }
 

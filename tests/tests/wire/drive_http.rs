@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quota_tests::http::{self, Http};
+use quota_tests::openapi::judge;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
@@ -10,9 +11,9 @@ use crate::request::{Amounts, Carried, Charge, Check, Names, Pressure, Report, R
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
     match request {
-        Request::Check(check) => read(http.post("/v1/check", &check_body(check)).await, checked),
+        Request::Check(check) => read(post(http, "/v1/check", &check_body(check)).await, checked),
         Request::Report(report) => {
-            read(http.post("/v1/report", &report_body(report, last)).await, |answer| {
+            read(post(http, "/v1/report", &report_body(report, last)).await, |answer| {
                 let body = answer.json();
                 let count = |name: &str| body[name].as_u64().unwrap();
                 let duplicate = body["duplicate"].as_bool().unwrap();
@@ -20,24 +21,35 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
                 Answer::Reported { applied, dropped_old, duplicate }.into()
             })
         }
-        Request::Standing { kind, id } => read(http.account(kind, id).await, |answer| {
-            let (standing, exact) = standing(&answer.json());
-            Seen { exact, ..Answer::Standing(standing).into() }
-        }),
+        Request::Standing { kind, id } => {
+            let answer = http.account(kind, id).await;
+            judge("get", "/v1/accounts/{kind}/{id}", None, &answer);
+            read(answer, |answer| {
+                let (standing, exact) = standing(&answer.json());
+                Seen { exact, ..Answer::Standing(standing).into() }
+            })
+        }
         Request::Backoff { accounts, attempt } => {
             let attempt = attempt.to_string();
             let params: Vec<(&str, &str)> =
                 names(accounts).into_iter().chain([("attempt", attempt.as_str())]).collect();
-            read(http.query("/v1/backoff", &params).await, backoff)
+            let answer = http.query("/v1/backoff", &params).await;
+            judge("get", "/v1/backoff", None, &answer);
+            read(answer, backoff)
         }
         Request::Pressure(pressure) => {
-            read(http.post("/v1/pressure", &pressure_body(pressure)).await, pressured)
+            read(post(http, "/v1/pressure", &pressure_body(pressure)).await, pressured)
         }
-        Request::Nodes(None) => read(http.get("/v1/nodes").await, |answer| {
-            Answer::Nodes(answer.json()["nodes"].as_array().unwrap().iter().map(node).collect()).into()
-        }),
+        Request::Nodes(None) => {
+            let answer = http.get("/v1/nodes").await;
+            judge("get", "/v1/nodes", None, &answer);
+            read(answer, |answer| {
+                Answer::Nodes(answer.json()["nodes"].as_array().unwrap().iter().map(node).collect()).into()
+            })
+        }
         Request::Nodes(Some(name)) => {
             let answer = http.get(&format!("/v1/nodes/{name}")).await;
+            judge("get", "/v1/nodes/{node}", None, &answer);
             if answer.status == 404 {
                 assert_problem(&answer);
                 return Answer::Nodes(Vec::new()).into();
@@ -45,6 +57,13 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
             read(answer, |answer| Answer::Nodes(vec![node(&answer.json())]).into())
         }
     }
+}
+
+/// Sends a body, and holds it and its answer to the OpenAPI document.
+pub(crate) async fn post(http: &Http, path: &str, body: &Value) -> http::Answer {
+    let answer = http.post(path, body).await;
+    judge("post", path, Some(body), &answer);
+    answer
 }
 
 fn read(answer: http::Answer, success: impl FnOnce(&http::Answer) -> Seen) -> Seen {

@@ -1,13 +1,14 @@
 //! What HTTP alone has: headers, media types, paths, problem documents.
 
 use quota_tests::http::Http;
+use quota_tests::openapi::judge;
 use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::answer::LIMITS;
-use crate::drive_http::{assert_problem, retry_after};
+use crate::drive_http::{assert_problem, post, retry_after};
 
 fn members(json: &Value) -> Vec<&str> {
     json.as_object().unwrap().keys().map(String::as_str).collect()
@@ -26,7 +27,7 @@ async fn an_allow_has_the_documented_members() {
         "price": { "cpu": 1.5, "memory": 0, "network": 0 },
         "used_here": { "user": { "cpu": 9.1 }, "repo": { "cpu": 30.0 } },
     });
-    let body = server.http.post("/v1/check", &check).await.json();
+    let body = post(&server.http, "/v1/check", &check).await.json();
     assert_eq!(members(&body), ["decision", "reserved", "checked", "standings", "reservation"]);
     assert_eq!(body["reserved"], json!({ "cpu": 1.5, "memory": 0, "network": 0 }));
     assert!(body["reservation"].as_str().unwrap().starts_with("r1."));
@@ -41,7 +42,7 @@ async fn a_deny_is_a_problem_document_in_words_and_numbers() {
     let server = TestServer::start(MEMORY, LIMITS).await;
     spend(&server.http, json!({ "user": "alice" }), 10.25).await;
     let check = json!({ "node": "gitaly-01", "accounts": { "user": "alice" } });
-    let answer = server.http.post("/v1/check", &check).await;
+    let answer = post(&server.http, "/v1/check", &check).await;
     assert_eq!(answer.status, 429);
     assert_problem(&answer);
     assert!(retry_after(&answer).as_secs() >= 1);
@@ -52,11 +53,40 @@ async fn a_deny_is_a_problem_document_in_words_and_numbers() {
     let body = answer.json();
     assert!(body["type"].as_str().unwrap().ends_with("/problems/over-quota"));
     assert_eq!(body["detail"], "user alice used 10.2 s of 10.0 s CPU in the last 60 s on gitaly-01");
-    assert_eq!(
-        body["denied_by"],
-        json!({ "kind": "user", "id": "alice", "resource": "cpu", "used": 10.25, "limit": 10.0, "scope": "cluster" })
-    );
+    let breach = json!({
+        "kind": "user", "id": "alice", "resource": "cpu", "used": 10.25, "limit": 10.0, "scope": "cluster",
+    });
+    assert_eq!(body["denied_by"], breach);
     assert_eq!(body["permanent"], false);
+}
+
+#[tokio::test]
+async fn an_allow_tells_what_is_left_of_the_limit_that_is_nearest() {
+    let server = TestServer::start(MEMORY, &format!("{LIMITS}adapt.cpu.rule = \"aimd\"\n")).await;
+    let all = json!({ "user": "alice", "repo": "r", "ip": "192.0.2.1" });
+    let headers = async |check: Value| {
+        let answer = post(&server.http, "/v1/check", &check).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        ["ratelimit-policy", "ratelimit"].map(|name| answer.header(name).map(str::to_owned))
+    };
+    let told = |policy: &str, limit: &str| [Some(policy.to_owned()), Some(limit.to_owned())];
+    // Of the node, since one that is not known begins at `initial`; the price that is now reserved is taken off.
+    let here = "\"user-cpu-node\";q=10000000;qu=\"cpu-microseconds\";w=60";
+    assert_eq!(
+        headers(json!({ "accounts": all, "price": { "cpu": 1.5 }, "used_here": { "user": { "cpu": 2.0 } } }))
+            .await,
+        told(here, "\"user-cpu-node\";r=6500000")
+    );
+    spend(&server.http, all.clone(), 90.0).await;
+    let unused = json!({ "cpu": 0.0 });
+    let used_here = json!({ "user": unused, "repo": unused, "ip": unused });
+    assert_eq!(
+        headers(json!({ "accounts": all, "price": { "cpu": 0.5 }, "used_here": used_here })).await,
+        told("\"repo-cpu\";q=100000000;qu=\"cpu-microseconds\";w=60", "\"repo-cpu\";r=8000000")
+    );
+    let nothing_enforced = TestServer::start(MEMORY, "limits.user.cpu.mode = \"shadow\"\n").await;
+    let answer = post(&nothing_enforced.http, "/v1/check", &json!({ "accounts": { "user": "alice" } })).await;
+    assert_eq!((answer.header("ratelimit-policy"), answer.header("ratelimit")), (None, None));
 }
 
 #[tokio::test]
@@ -100,7 +130,7 @@ async fn whatever_is_not_there_is_a_problem_document() {
 async fn an_error_names_the_field_and_the_reason() {
     let server = TestServer::start(MEMORY, "").await;
     let check = json!({ "accounts": { "ip": "unknown" } });
-    let answer = server.http.post("/v1/check", &check).await;
+    let answer = post(&server.http, "/v1/check", &check).await;
     assert_eq!(answer.status, 400);
     assert_problem(&answer);
     let body = answer.json();
@@ -114,10 +144,14 @@ async fn health_readiness_and_metrics_are_told() {
     let redis = RedisServer::start().await;
     for (store, name) in [(MEMORY, "memory"), (redis.url().as_str(), "redis")] {
         let server = TestServer::start(store, "").await;
-        assert_eq!(server.http.get("/healthz").await.status, 200);
+        let health = server.http.get("/healthz").await;
+        assert_eq!(health.status, 200);
+        judge("get", "/healthz", None, &health);
         let ready = server.http.get("/readyz").await;
         assert_eq!((ready.status, &ready.json()["store"]), (200, &json!(name)));
+        judge("get", "/readyz", None, &ready);
         let metrics = server.http.get("/metrics").await;
+        judge("get", "/metrics", None, &metrics);
         assert!(metrics.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
         assert!(metrics.text().contains("quota_store_up 1\n"));
     }
@@ -134,7 +168,7 @@ async fn an_account_that_cannot_be_read_is_an_error_and_the_others_are_not() {
         .await
         .unwrap();
     let check = json!({ "accounts": { "repo": "r", "user": "alice" } });
-    let answer = server.http.post("/v1/check", &check).await;
+    let answer = post(&server.http, "/v1/check", &check).await;
     assert_eq!(answer.status, 500);
     assert_problem(&answer);
     assert!(answer.json()["detail"].as_str().unwrap().contains("user alice"));

@@ -1,0 +1,5 @@
+//! What gRPC has beside the quota service: health, and reflection.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
+
+mod health;
+mod reflection;
