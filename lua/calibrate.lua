@@ -110,7 +110,7 @@ local function is_due(c, p, now)
   local ended, ago = now - c.since >= p.interval, max(now - c.at, 0)
   if c.reason == 0 then return ended or c.killed == 1 end
   local cut = c.reason == HOT or c.reason == OOM_KILL
-  return ended and ago >= floor(p.interval / 2) or c.killed == 1 and (not cut or ago >= p.interval)
+  return ended and ago >= p.interval - floor(p.interval / 8) or c.killed == 1 and (not cut or ago >= p.interval)
 end
 
 -- What the mean pressure calls for.
@@ -182,7 +182,8 @@ end
 local blocks, calibrated, rebased = { pack('<BI7', 1, clock) }, 0, 0
 for index = 0, 2 do
   local p = asked[index + 1]
-  local c = state and p.rule ~= FIXED and read(state, index)
+  -- What this caller does not adapt is left alone: another may.
+  local c = state and read(state, index)
   if p.rule ~= FIXED and (p.told or p.killed == 1) then
     c = c or fresh(p)
     local due, dated = observe(c, p)

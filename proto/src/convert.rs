@@ -141,7 +141,7 @@ pub fn resource_standing(resource: Resource, used: u64, comparison: &Comparison)
         limit: Some(limit(resource, comparison.ceiling.limit)),
         mode: v1::Mode::from(comparison.ceiling.mode).into(),
         here: comparison.here.map(|here| v1::HereStanding {
-            used: wire_amount(resource, here.used.unwrap_or(used)),
+            used: wire_amount(resource, here.used.of(used)),
             limit: Some(limit(resource, here.limit)),
         }),
     }

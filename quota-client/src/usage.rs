@@ -63,12 +63,7 @@ impl Usage {
                 None if full => continue,
                 None => quota_core::Usage::default(),
             };
-            // Memory is not metered: not known, which is not 0.
-            let amounts = v1::Amounts {
-                cpu_micros: Some(used[Resource::Cpu]),
-                memory_byte_seconds: None,
-                network_bytes: Some(used[Resource::Network]),
-            };
+            let amounts = wire(&used);
             match account.kind() {
                 Kind::Repo => here.repo = Some(amounts),
                 Kind::User => here.user = Some(amounts),
@@ -101,7 +96,7 @@ impl Usage {
             heaviest.extend(of_kind.into_iter().map(|used| v1::HeavyAccount {
                 kind: v1::Kind::from(kind).into(),
                 id: used.id.clone(),
-                used: Some(Cost::saturating(*used.window.usage()).into()),
+                used: Some(wire(used.window.usage())),
             }));
         }
         (active, heaviest)
@@ -122,6 +117,16 @@ impl Usage {
     fn tick(&self, now: Instant) -> Tick {
         let micros = now.saturating_duration_since(self.started).as_micros();
         1 + WindowLength::default().tick(Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+    }
+}
+
+/// Memory is not metered: not known, which is not 0.
+fn wire(usage: &quota_core::Usage) -> v1::Amounts {
+    let most = |resource| Some(usage[resource].min(Cost::MAX));
+    v1::Amounts {
+        cpu_micros: most(Resource::Cpu),
+        memory_byte_seconds: None,
+        network_bytes: most(Resource::Network),
     }
 }
 
@@ -177,8 +182,10 @@ mod tests {
         }
         let (active, heaviest) = usage.heaviest(now);
         assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(60), Some(0)));
-        let told: Vec<_> =
-            heaviest.iter().map(|heavy| (heavy.id.as_str(), heavy.used.unwrap().cpu_micros)).collect();
+        let told: Vec<_> = heaviest
+            .iter()
+            .map(|heavy| (heavy.id.as_str(), heavy.used.unwrap().cpu_micros.unwrap()))
+            .collect();
         assert_eq!((told.len(), told[0], told[1], told[50]), (51, ("r", 1830), ("60", 60), ("11", 11)));
     }
 

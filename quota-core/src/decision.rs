@@ -1,3 +1,4 @@
+use std::iter;
 use std::time::Duration;
 
 use crate::{
@@ -44,27 +45,60 @@ pub struct Comparison {
 pub struct Here {
     /// The limit.
     pub limit: Limit,
-    /// What the account used on the node, in the resource's internal unit; `None` where that is not known, and what it
-    /// used everywhere stands for it.
-    pub used: Option<u64>,
+    /// What the account used on the node.
+    pub used: HereUsed,
+}
+
+/// What an account used on a node, in the resource's internal unit, and by whose word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HereUsed {
+    /// As the node counted it when it asked.
+    Told(u64),
+    /// As the node last reported, a moment ago: no more than what the account used everywhere by now.
+    Reported(u64),
+    /// Not known: what it used everywhere stands for it.
+    Unknown,
+}
+
+impl HereUsed {
+    /// What counts as used on the node, where this much was used everywhere.
+    pub fn of(self, everywhere: u64) -> u64 {
+        match self {
+            Self::Told(used) => used,
+            Self::Reported(used) => used.min(everywhere),
+            Self::Unknown => everywhere,
+        }
+    }
 }
 
 impl Comparison {
     /// What a store compares usage everywhere with, to come to the same: usage on the node that is known has been
     /// compared before.
     pub fn bound(&self) -> Bound {
-        let here = match self.here {
-            Some(Here { limit, used: Some(used) }) if limit.reached_by(used) => Limit::At(0),
-            None | Some(Here { used: Some(_), .. }) => Limit::Unlimited,
-            Some(Here { limit, used: None }) => limit,
-        };
+        let here = self.here.map_or(Limit::Unlimited, |Here { limit, used }| match used {
+            HereUsed::Told(used) if limit.reached_by(used) => Limit::At(0),
+            HereUsed::Reported(used) if limit.reached_by(used) => limit,
+            HereUsed::Told(_) | HereUsed::Reported(_) => Limit::Unlimited,
+            HereUsed::Unknown => limit,
+        });
         Bound { limit: self.ceiling.limit.min(here), ..self.ceiling }
     }
 
     /// Each limit, and what is compared with it where this much was used everywhere.
     pub fn limits(&self, everywhere: u64) -> impl Iterator<Item = (Scope, Limit, u64)> {
-        let here = self.here.map(|here| (Scope::Node, here.limit, here.used.unwrap_or(everywhere)));
-        [Some((Scope::Cluster, self.ceiling.limit, everywhere)), here].into_iter().flatten()
+        let here = self.here.map(|here| (Scope::Node, here.limit, here.used.of(everywhere)));
+        iter::once((Scope::Cluster, self.ceiling.limit, everywhere)).chain(here)
+    }
+
+    /// How long usage may count on beyond the moment at which the store has it leave: on a node that counts for itself, up
+    /// to a bucket, since its buckets end at other moments.
+    fn lag(&self, scope: Scope, length: WindowLength) -> Duration {
+        match (scope, self.here) {
+            (Scope::Node, Some(Here { used: HereUsed::Told(_), .. })) => {
+                Duration::from_micros(length.bucket_micros())
+            }
+            _ => Duration::ZERO,
+        }
     }
 }
 
@@ -113,7 +147,7 @@ pub struct Breach {
     pub limit: Limit,
     /// When usage is below the limit again if nothing more is spent; one window where it is `permanent`, and at most one
     /// window while a clock that stepped back a little catches up. Of a node's limit, the latest that it can be: when what
-    /// was spent elsewhere has left first.
+    /// was spent elsewhere has left first, and a bucket later where the node counts, whose buckets end at other moments.
     pub retry_after: Duration,
     /// Waiting does not help: the limit is 0.
     pub permanent: bool,
@@ -167,18 +201,17 @@ fn breaches(
     let everywhere = subject.snapshot.usage()[resource];
     let reached = comparison.limits(everywhere).filter(|(_, limit, used)| limit.reached_by(*used));
     reached.map(move |(scope, limit, used)| {
-        // The node may count what has not been reported yet, and so is newer than all else.
-        let unreported = used.saturating_sub(everywhere);
-        let below_at = subject.snapshot.below_at(resource, limit.less(unreported));
+        let below_at = subject.snapshot.below_at(resource, limit);
+        let wait =
+            below_at.map_or(length.length(), |tick| length.until(tick, now) + comparison.lag(scope, length));
         Breach {
             account: subject.account.clone(),
             resource,
             scope,
             used,
             limit,
-            retry_after: below_at
-                .map_or(length.length(), |tick| length.until(tick, now).min(length.length())),
-            permanent: limit == Limit::At(0),
+            retry_after: wait.min(length.length()),
+            permanent: below_at.is_none(),
         }
     })
 }

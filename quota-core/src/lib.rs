@@ -23,11 +23,11 @@ pub use adapt::{
     Adaptation, Adaptations, Calibration, Controller, Observation, Observed, Range, Reason, Rule,
 };
 pub use cost::{Cost, InvalidCost};
-pub use decision::{Breach, Comparison, Here, Scope, Snapshot, Subject, Verdict, decide};
+pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject, Verdict, decide};
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
 pub use limit::{Bound, Limit, Mode};
 pub use marks::{Mark, Marks, Source};
-pub use node::{NodeReport, NodeState, node_key};
+pub use node::{NodeReport, NodeState, Used, node_key};
 pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};

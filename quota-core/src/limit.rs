@@ -14,15 +14,6 @@ impl Limit {
     pub fn reached_by(self, usage: u64) -> bool {
         self <= Self::At(usage)
     }
-
-    /// What is left of it when an amount is taken; at least 0.
-    #[must_use]
-    pub const fn less(self, amount: u64) -> Self {
-        match self {
-            Self::At(limit) => Self::At(limit.saturating_sub(amount)),
-            Self::Unlimited => Self::Unlimited,
-        }
-    }
 }
 
 /// What happens when a limit is reached.

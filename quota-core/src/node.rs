@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Account, Adaptations, Controller, Cost, Kind, Observation, Observed, PerKind, PerResource, Ratio,
-    Resource, Timestamp, WindowLength, key,
+    Account, Adaptations, Controller, Kind, Observation, Observed, PerKind, PerResource, Ratio, Resource,
+    Timestamp, WindowLength, key,
 };
 
 /// A node's name in a key: `node:<name>`, made as [`Account::key`] is.
@@ -25,36 +25,48 @@ pub struct NodeReport {
     /// How many accounts of each kind used something on it within a window.
     pub active: PerKind<Option<u32>>,
     /// What its heaviest accounts used on it within a window; at most [`NodeReport::MAX_HEAVIEST`] of a kind.
-    pub heaviest: BTreeMap<Account, Cost>,
+    pub heaviest: BTreeMap<Account, Used>,
 }
+
+/// What an account used on a node, in internal units; `None` where it is not known.
+pub type Used = PerResource<Option<u64>>;
 
 impl NodeReport {
     /// The most accounts of a kind that are told as the heaviest.
     pub const MAX_HEAVIEST: usize = 50;
 
-    /// What an account used on this node, in the resource's internal unit: nothing to speak of where others are told as
-    /// the heaviest; `None` where none of its kind is.
-    pub fn used(&self, account: &Account, resource: Resource) -> Option<u64> {
-        match self.heaviest.get(account) {
-            Some(cost) => Some(cost.amounts()[resource]),
-            None => self.tells_usage_of(account.kind()).then_some(0),
+    /// Adds what an account used: one that is named twice, by two spellings or two addresses of its network, used both.
+    pub fn add_heaviest(&mut self, account: Account, used: Used) {
+        let sum = self.heaviest.entry(account).or_default();
+        for (resource, used) in used.iter() {
+            if let Some(used) = used {
+                sum[resource] = Some(sum[resource].unwrap_or_default().saturating_add(*used));
+            }
         }
     }
 
-    fn tells_usage_of(&self, kind: Kind) -> bool {
-        self.active[kind].is_some() || self.heaviest.keys().any(|account| account.kind() == kind)
+    /// What an account used on this node: nothing to speak of where others are told as the heaviest; `None` where that is
+    /// not known of any of its kind.
+    pub fn used(&self, account: &Account, resource: Resource) -> Option<u64> {
+        match self.heaviest.get(account) {
+            Some(used) => used[resource],
+            None => self.most_used(account.kind(), resource).map(|_| 0),
+        }
+    }
+
+    /// What the heaviest account of a kind used. Where none of it was active, nothing.
+    fn most_used(&self, kind: Kind, resource: Resource) -> Option<u64> {
+        let of_kind = self.heaviest.iter().filter(|(account, _)| account.kind() == kind);
+        let most = of_kind.filter_map(|(_, used)| used[resource]).max();
+        most.or((self.active[kind] == Some(0)).then_some(0))
     }
 
     /// What this tells of a resource. An OOM kill is for want of memory.
     pub fn observation(&self, resource: Resource) -> Observation {
-        let most = |kind| {
-            let of_kind = self.heaviest.iter().filter(|(account, _)| account.kind() == kind);
-            of_kind.map(|(_, cost)| cost.amounts()[resource]).max().unwrap_or_default()
-        };
         Observation {
             pressure: self.pressure[resource],
             oom_kill: self.oom_kill && resource == Resource::Memory,
-            heaviest: PerKind::from_fn(|kind| self.tells_usage_of(kind).then(|| most(kind))),
+            heaviest: PerKind::from_fn(|kind| self.most_used(kind, resource)),
         }
     }
 }
@@ -82,10 +94,8 @@ impl NodeState {
         let observed = PerResource::from_fn(|resource| {
             let observation = report.observation(resource);
             match &adaptations[resource] {
-                None => {
-                    controllers[resource] = None;
-                    Observed::default()
-                }
+                // Another server, or this one another time, may adapt it.
+                None => Observed::default(),
                 Some(_) if observation.pressure.is_none() && !observation.oom_kill => Observed::default(),
                 Some(adaptation) => controllers[resource]
                     .get_or_insert_with(|| Controller::new(now, adaptation))

@@ -17,7 +17,7 @@ mod words;
 
 use std::sync::Arc;
 
-use quota_core::{Account, Comparison, Here, Ipv6Prefix, PerResource, Subject, WindowLength};
+use quota_core::{Account, Comparison, Here, HereUsed, Ipv6Prefix, PerResource, Subject, WindowLength};
 use quota_proto::UsedHere;
 
 pub use backoff::{Backoff, BackoffRequest};
@@ -80,7 +80,12 @@ impl Quota {
                 ceiling: self.policy.ceilings(kind)[resource],
                 here: self.node_limit(node, kind, resource).map(|limit| Here {
                     limit,
-                    used: used[kind][resource].or_else(|| node?.used(account, resource, self.window)),
+                    used: match used[kind][resource] {
+                        Some(used) => HereUsed::Told(used),
+                        None => node
+                            .and_then(|node| node.used(account, resource, self.window))
+                            .map_or(HereUsed::Unknown, HereUsed::Reported),
+                    },
                 }),
             });
             Compared { account: account.clone(), comparisons }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use quota_core::{
     Account, Cost, InvalidAccount, Kind, Limit, NodeReport, PerKind, PerResource, Ratio, Reason, Resource,
+    Used,
 };
 
-use super::limit;
+use super::{limit, wire_amount};
 use crate::{Invalid, v1};
 
 /// For each kind of account, what the one of a request used on a node; `None` where it is not known.
@@ -47,7 +48,7 @@ pub fn node_report(
     let v1::Pressure { cpu, memory, network } = wire.pressure.unwrap_or_default();
     let v1::Active { repo, user, ip } = wire.active.unwrap_or_default();
     let oom_kill = v1::report_pressure_request::Event::OomKill;
-    Ok(NodeReport {
+    let mut report = NodeReport {
         pressure: PerResource::new(
             pressure("cpu", cpu)?,
             pressure("memory", memory)?,
@@ -56,8 +57,10 @@ pub fn node_report(
         oom_kill: wire.events.contains(&oom_kill.into()),
         capacity: capacity(wire.capacity.unwrap_or_default())?,
         active: PerKind::new(repo, user, ip),
-        heaviest: heaviest(wire.heaviest, read)?,
-    })
+        heaviest: BTreeMap::new(),
+    };
+    heaviest(&mut report, wire.heaviest, read)?;
+    Ok(report)
 }
 
 fn pressure(name: &str, share: Option<f64>) -> Result<Option<Ratio>, Invalid> {
@@ -83,23 +86,23 @@ fn capacity(wire: v1::Capacity) -> Result<PerResource<Option<u64>>, Invalid> {
 pub const CAPACITY_BOUNDS: &str = "must be more than 0, and at most 2^53";
 
 fn heaviest(
+    report: &mut NodeReport,
     wire: Vec<v1::HeavyAccount>,
     read: impl Fn(Kind, &str) -> Result<Account, InvalidAccount>,
-) -> Result<BTreeMap<Account, Cost>, Invalid> {
+) -> Result<(), Invalid> {
     bound_heaviest(wire.len())?;
     let read = |wire: v1::HeavyAccount| {
         let account =
             read(Kind::try_from(wire.kind())?, &wire.id).map_err(|error| Invalid::new("id", error))?;
-        let used = Cost::try_from(wire.used.unwrap_or_default()).map_err(|error| error.within("used"))?;
+        let used = read_amounts(wire.used.unwrap_or_default()).map_err(|error| error.within("used"))?;
         Ok((account, used))
     };
-    let accounts = wire
-        .into_iter()
-        .enumerate()
-        .map(|(at, wire)| read(wire).map_err(|invalid: Invalid| invalid.within(&format!("heaviest[{at}]"))));
-    let accounts: BTreeMap<_, _> = accounts.collect::<Result<_, _>>()?;
-    check_heaviest(&accounts)?;
-    Ok(accounts)
+    for (at, wire) in wire.into_iter().enumerate() {
+        let (account, used) =
+            read(wire).map_err(|invalid: Invalid| invalid.within(&format!("heaviest[{at}]")))?;
+        report.add_heaviest(account, used);
+    }
+    check_heaviest(report)
 }
 
 /// Refuses more accounts than a report may name, before they are looked at.
@@ -109,9 +112,10 @@ pub fn bound_heaviest(accounts: usize) -> Result<(), Invalid> {
 }
 
 /// Refuses more accounts of a kind than a report may name.
-pub fn check_heaviest(accounts: &BTreeMap<Account, Cost>) -> Result<(), Invalid> {
+pub fn check_heaviest(report: &NodeReport) -> Result<(), Invalid> {
     for kind in Kind::ALL {
-        if accounts.keys().filter(|account| account.kind() == kind).count() > NodeReport::MAX_HEAVIEST {
+        if report.heaviest.keys().filter(|account| account.kind() == kind).count() > NodeReport::MAX_HEAVIEST
+        {
             let reason = format!("must be at most {} of the kind {kind}", NodeReport::MAX_HEAVIEST);
             return Err(Invalid::new("heaviest", reason));
         }
@@ -125,7 +129,11 @@ pub fn wire_report(node: &str, report: &NodeReport) -> v1::ReportPressureRequest
     let heaviest = report.heaviest.iter().map(|(account, used)| v1::HeavyAccount {
         kind: v1::Kind::from(account.kind()).into(),
         id: account.id().to_owned(),
-        used: Some((*used).into()),
+        used: Some(v1::Amounts {
+            cpu_micros: wire_used(used, Resource::Cpu),
+            memory_byte_seconds: wire_used(used, Resource::Memory),
+            network_bytes: wire_used(used, Resource::Network),
+        }),
     });
     v1::ReportPressureRequest {
         node: node.to_owned(),
@@ -135,6 +143,11 @@ pub fn wire_report(node: &str, report: &NodeReport) -> v1::ReportPressureRequest
         active: Some(wire_active(&report.active)),
         heaviest: heaviest.collect(),
     }
+}
+
+/// An amount that may not be known; a sum of several is at most what one may be.
+fn wire_used(used: &Used, resource: Resource) -> Option<u64> {
+    used[resource].map(|used| wire_amount(resource, used).min(Cost::MAX))
 }
 
 /// How loaded a node is.
@@ -184,6 +197,8 @@ impl From<Reason> for v1::calibration::Reason {
 
 #[cfg(test)]
 mod tests {
+    use quota_core::Ipv6Prefix;
+
     use super::*;
 
     fn read(wire: v1::ReportPressureRequest) -> Result<NodeReport, Invalid> {
@@ -198,9 +213,29 @@ mod tests {
             oom_kill: true,
             capacity: PerResource::new(Some(16_000), Some(1 << 36), None),
             active: PerKind::new(Some(0), None, Some(51)),
-            heaviest: BTreeMap::from([(network, Cost::ZERO.with_cpu_micros(310_200_000).unwrap())]),
+            heaviest: BTreeMap::from([(network, PerResource::new(Some(310_200_000), None, Some(0)))]),
         };
         assert_eq!(read(wire_report("n", &report)), Ok(report));
+    }
+
+    #[test]
+    fn f26_what_addresses_of_one_network_used_is_added_up() {
+        let heavy = |id: &str, cpu_micros| v1::HeavyAccount {
+            kind: v1::Kind::Ip.into(),
+            id: id.to_owned(),
+            used: Some(v1::Amounts { cpu_micros: Some(cpu_micros), ..v1::Amounts::default() }),
+        };
+        let heaviest = vec![heavy("2001:db8:1:1::1", 60), heavy("2001:db8:1:2::1", 1), heavy("192.0.2.1", 5)];
+        let wire = v1::ReportPressureRequest { heaviest, ..v1::ReportPressureRequest::default() };
+        let prefix = Ipv6Prefix::new(48).unwrap();
+        let report = node_report(wire, |kind, id| Account::new(kind, id, prefix)).unwrap();
+        let used = |id| {
+            let account = Account::new(Kind::Ip, id, prefix).unwrap();
+            [Resource::Cpu, Resource::Memory].map(|resource| report.used(&account, resource))
+        };
+        assert_eq!(used("2001:db8:1:3::1"), [Some(61), None]);
+        assert_eq!(used("192.0.2.1"), [Some(5), None]);
+        assert_eq!(used("192.0.2.2"), [Some(0), None], "not among the heaviest; of memory nothing is known");
     }
 
     #[test]

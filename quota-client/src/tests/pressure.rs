@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use quota_proto::v1;
 use tonic::Code;
 
 use super::*;
@@ -16,8 +17,9 @@ async fn pressure_and_who_is_heaviest_are_told_and_what_was_used_here_goes_with_
     let active = told.active.unwrap();
     assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(1), Some(0)));
     let heaviest: Vec<_> =
-        told.heaviest.iter().map(|heavy| (heavy.id.as_str(), heavy.used.unwrap().cpu_micros)).collect();
-    assert_eq!(heaviest, [("project-42", 1700), ("user-7", 1700)]);
+        told.heaviest.iter().map(|heavy| (heavy.id.as_str(), heavy.used.unwrap())).collect();
+    let used = v1::Amounts { cpu_micros: Some(1700), memory_byte_seconds: None, network_bytes: Some(0) };
+    assert_eq!(heaviest, [("project-42", used), ("user-7", used)]);
 
     allowed(&client, &fetch()).await;
     let here = fake.heard().checks.last().unwrap().used_here.unwrap();

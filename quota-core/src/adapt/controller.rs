@@ -195,14 +195,16 @@ impl Controller {
         (self.since, self.area, self.span, self.killed) = (at, 0, 0, false);
     }
 
-    /// An interval ends at its time, though not right after a late end of the one before.
+    /// An interval ends at its time, though not right after a late end of the one before: calibrations are seven eighths of
+    /// an interval apart at least.
     fn is_due(&self, now: Timestamp, interval: u64) -> bool {
         let ended = now.since(self.since) >= interval;
         match &self.last {
             None => ended || self.killed,
             Some(last) => {
                 let ago = now.since(last.at);
-                ended && ago >= interval / 2 || self.killed && (!last.reason.is_cut() || ago >= interval)
+                ended && ago >= interval - interval / 8
+                    || self.killed && (!last.reason.is_cut() || ago >= interval)
             }
         }
     }

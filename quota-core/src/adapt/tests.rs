@@ -53,7 +53,7 @@ impl Node {
                     None,
                     None,
                 ),
-                heaviest: [(user.clone(), Cost::saturating(*self.window.usage()))].into(),
+                heaviest: [(user.clone(), self.window.usage().map(Some))].into(),
                 ..NodeReport::default()
             };
             self.state = Some(NodeState::observe(self.state.take(), now, report, &self.adaptations).0);

@@ -62,10 +62,10 @@ fn shadow_is_told_and_refuses_nothing_and_off_is_not_compared() {
     assert_eq!(verdict.shadowed.unwrap().account.id(), "shadow");
 }
 
-/// The user with a limit of 50 on the node, where `here` of what was used was used.
-fn on_a_node(everywhere: u64, ceiling: Limit, here: Option<u64>) -> Subject {
+/// The user with a limit of 50 on the node.
+fn on_a_node(everywhere: u64, ceiling: Limit, used: HereUsed) -> Subject {
     let mut subject = user("u", 10, everywhere, ceiling, Mode::Enforce);
-    subject.comparisons[Resource::Cpu].here = Some(Here { limit: Limit::At(50), used: here });
+    subject.comparisons[Resource::Cpu].here = Some(Here { limit: Limit::At(50), used });
     subject
 }
 
@@ -79,34 +79,40 @@ fn refused(subject: &Subject) -> Option<(Scope, u64, Limit)> {
 
 #[test]
 fn a_node_s_limit_is_for_what_was_used_there_and_the_ceiling_for_all() {
+    use HereUsed::{Reported, Told, Unknown};
     let node = |used| Some((Scope::Node, used, Limit::At(50)));
-    assert_eq!(refused(&on_a_node(210, Limit::Unlimited, Some(10))), None, "heavy elsewhere");
-    assert_eq!(refused(&on_a_node(210, Limit::Unlimited, Some(50))), node(50));
-    assert_eq!(refused(&on_a_node(210, Limit::Unlimited, None)), node(210), "nobody knows where");
-    assert_eq!(refused(&on_a_node(49, Limit::Unlimited, None)), None);
-    let everywhere = Some((Scope::Cluster, 210, Limit::At(200)));
-    assert_eq!(refused(&on_a_node(210, Limit::At(200), Some(10))), everywhere);
-    assert_eq!(
-        refused(&on_a_node(210, Limit::At(200), Some(60))),
-        everywhere,
-        "the same wait: the ceiling says it"
-    );
+    for known in [Told, Reported] {
+        assert_eq!(refused(&on_a_node(210, Limit::Unlimited, known(10))), None, "heavy elsewhere");
+        assert_eq!(refused(&on_a_node(210, Limit::Unlimited, known(50))), node(50));
+        let everywhere = Some((Scope::Cluster, 210, Limit::At(200)));
+        assert_eq!(refused(&on_a_node(210, Limit::At(200), known(10))), everywhere);
+    }
+    assert_eq!(refused(&on_a_node(210, Limit::Unlimited, Unknown)), node(210), "nobody knows where");
+    assert_eq!(refused(&on_a_node(49, Limit::Unlimited, Unknown)), None);
+    assert_eq!(refused(&on_a_node(40, Limit::Unlimited, Told(60))), node(60), "not reported yet");
+    assert_eq!(refused(&on_a_node(40, Limit::Unlimited, Reported(60))), None, "it has left since");
+    assert_eq!(refused(&on_a_node(55, Limit::Unlimited, Reported(60))), node(55));
 }
 
 #[test]
 fn the_wait_for_a_node_s_limit_is_when_usage_there_must_be_below_it() {
-    // 60 microseconds 30 buckets ago and 40 buckets ago, and on the node 70: at most 10 are left when the older have gone.
+    // 60 microseconds 30 buckets ago and 60 before, of which 70 on the node: at most 0 are left when all have gone.
     let mut subject = user("u", 30, 60, Limit::Unlimited, Mode::Enforce);
     let Snapshot::Full(window) = &mut subject.snapshot else { unreachable!() };
     window.add(1_000_000 - 40, Cost::ZERO.with_cpu_micros(60).unwrap());
     let mut wait = |used| {
-        subject.comparisons[Resource::Cpu].here = Some(Here { limit: Limit::At(50), used: Some(used) });
+        subject.comparisons[Resource::Cpu].here = Some(Here { limit: Limit::At(50), used });
         let breach = verdict(std::slice::from_ref(&subject)).denied_by.unwrap();
         assert!(!breach.permanent);
         breach.retry_after
     };
-    assert_eq!(wait(70), Duration::from_millis((BUCKETS - 30) * 1000 - 500));
-    // More than everywhere: ten have not been reported yet, and stay longest.
-    assert_eq!(wait(130), Duration::from_millis((BUCKETS - 30) * 1000 - 500));
-    assert_eq!(wait(171), LENGTH);
+    let left = Duration::from_millis((BUCKETS - 30) * 1000 - 500);
+    assert_eq!(wait(HereUsed::Reported(70)), left);
+    assert_eq!(wait(HereUsed::Unknown), left);
+    // The node's buckets end at other moments.
+    assert_eq!(wait(HereUsed::Told(70)), left + Duration::from_secs(1));
+    // What only the node counts is about to be reported, or has just left the store.
+    let soon = on_a_node(40, Limit::Unlimited, HereUsed::Told(60));
+    let breach = verdict(std::slice::from_ref(&soon)).denied_by.unwrap();
+    assert_eq!(breach.retry_after, Duration::from_secs(1));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quota_core::{Breach, Cost, Limit, PerKind, PerResource, Resource};
+use quota_core::{Breach, Cost, Limit, PerKind, PerResource, Resource, Used};
 use quota_proto::wire_amount;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -32,22 +32,27 @@ pub(super) struct UsedBody {
     network: Option<Cost>,
 }
 
-impl From<UsedBody> for PerResource<Option<u64>> {
+impl From<UsedBody> for Used {
     fn from(UsedBody { cpu, memory, network }: UsedBody) -> Self {
-        let costs = PerResource::new(cpu, memory, network);
-        Self::from_fn(|resource| costs[resource].map(|cost| cost.amounts()[resource]))
+        used(cpu, memory, network)
     }
 }
 
-fn known_cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
+/// Of each cost, the amount of the one resource that it is of.
+pub(super) fn used(cpu: Option<Cost>, memory: Option<Cost>, network: Option<Cost>) -> Used {
+    let costs = PerResource::new(cpu, memory, network);
+    Used::from_fn(|resource| costs[resource].map(|cost| cost.amounts()[resource]))
+}
+
+pub(super) fn known_cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
     cpu(json).map(Some)
 }
 
-fn known_memory<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
+pub(super) fn known_memory<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
     memory(json).map(Some)
 }
 
-fn known_network<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
+pub(super) fn known_network<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Cost>, D::Error> {
     network(json).map(Some)
 }
 
@@ -57,15 +62,15 @@ impl From<CostBody> for Cost {
     }
 }
 
-pub(super) fn cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+fn cpu<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
     Cost::ZERO.with_cpu_seconds(f64::deserialize(json)?).map_err(Error::custom)
 }
 
-pub(super) fn memory<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+fn memory<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
     Cost::ZERO.with_memory_byte_seconds(whole(json)?).map_err(Error::custom)
 }
 
-pub(super) fn network<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
+fn network<'de, D: Deserializer<'de>>(json: D) -> Result<Cost, D::Error> {
     Cost::ZERO.with_network_bytes(whole(json)?).map_err(Error::custom)
 }
 

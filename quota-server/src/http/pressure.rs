@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use quota_core::{Account, Cost, Ipv6Prefix, Kind, NodeReport, PerKind, PerResource, Ratio};
+use quota_core::{Account, Cost, Ipv6Prefix, Kind, NodeReport, PerKind, PerResource, Ratio, Used};
 use quota_proto::{CAPACITY_BOUNDS, Invalid, check_heaviest};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -70,12 +70,12 @@ struct ActiveBody {
 struct HeavyBody {
     kind: String,
     id: String,
-    #[serde(deserialize_with = "amounts::cpu")]
-    cpu: Cost,
-    #[serde(deserialize_with = "amounts::memory")]
-    memory: Cost,
-    #[serde(deserialize_with = "amounts::network")]
-    network: Cost,
+    #[serde(deserialize_with = "amounts::known_cpu")]
+    cpu: Option<Cost>,
+    #[serde(deserialize_with = "amounts::known_memory")]
+    memory: Option<Cost>,
+    #[serde(deserialize_with = "amounts::known_network")]
+    network: Option<Cost>,
 }
 
 fn share<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Ratio>, D::Error> {
@@ -106,27 +106,28 @@ fn capacity<E: Error>(amount: Option<u64>) -> Result<Option<u64>, E> {
 impl PressureBody {
     fn read(self, prefix: Ipv6Prefix) -> Result<PressureRequest, Invalid> {
         let Self { node, cpu, memory, network, events, capacity, active, heaviest } = self;
-        let accounts = heaviest.0.into_iter().enumerate().map(|(at, Object(heavy))| {
-            heavy.read(prefix).map_err(|invalid| invalid.within(&format!("heaviest[{at}]")))
-        });
-        let heaviest: BTreeMap<_, _> = accounts.collect::<Result<_, _>>()?;
-        check_heaviest(&heaviest)?;
-        let report = NodeReport {
+        let mut report = NodeReport {
             pressure: PerResource::new(cpu, memory, network),
             oom_kill: events.0.iter().any(|event| matches!(event, Event::OomKill)),
             capacity: PerResource::new(capacity.0.cpu, capacity.0.memory, capacity.0.network),
             active: PerKind::new(active.0.repo, active.0.user, active.0.ip),
-            heaviest,
+            heaviest: BTreeMap::new(),
         };
+        for (at, Object(heavy)) in heaviest.0.into_iter().enumerate() {
+            let (account, used) =
+                heavy.read(prefix).map_err(|invalid| invalid.within(&format!("heaviest[{at}]")))?;
+            report.add_heaviest(account, used);
+        }
+        check_heaviest(&report)?;
         Ok(PressureRequest { node: PressureRequest::node(node.as_deref())?, report })
     }
 }
 
 impl HeavyBody {
-    fn read(self, prefix: Ipv6Prefix) -> Result<(Account, Cost), Invalid> {
+    fn read(self, prefix: Ipv6Prefix) -> Result<(Account, Used), Invalid> {
         let kind = self.kind.parse().map_err(|error| Invalid::new("kind", error))?;
         let account = Account::new(kind, &self.id, prefix).map_err(|error| Invalid::new("id", error))?;
-        Ok((account, self.cpu.plus(self.memory).plus(self.network)))
+        Ok((account, amounts::used(self.cpu, self.memory, self.network)))
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn standing_json(standing: &Standing) -> Value {
             });
             if let Some(here) = here {
                 body["here"] = json!({
-                    "used": amounts::amount(resource, here.used.unwrap_or(used)),
+                    "used": amounts::amount(resource, here.used.of(used)),
                     "limit": amounts::limit(resource, here.limit),
                 });
             }

@@ -10,7 +10,7 @@ use super::limit_value;
 const MAX_NODES: usize = 256;
 
 /// The longest name of a node that is a label, in bytes.
-const MAX_LABEL_BYTES: usize = 128;
+const MAX_LABEL_BYTES: usize = 64;
 
 /// What nodes are called that have no label of their own.
 const OTHER: &str = "other";
@@ -136,7 +136,7 @@ mod tests {
         let limits = PerKind::from_fn(|_| PerResource::from_fn(|_| Limit::At(1)));
         let names = (0..1000).map(|number| format!("node-{number}"));
         for node in
-            ["a\"b", "x\ny", "ü", "other", &"n".repeat(129)].map(str::to_owned).into_iter().chain(names)
+            ["a\"b", "x\ny", "ü", "other", &"n".repeat(65)].map(str::to_owned).into_iter().chain(names)
         {
             metrics.show(&node, &limits, &PerResource::from_fn(|_| Some(Ratio::ONE)));
             metrics.calibrated(&node, Resource::Cpu, Reason::Hot);

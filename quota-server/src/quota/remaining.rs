@@ -44,7 +44,7 @@ impl Remaining {
 mod tests {
     use std::time::Duration;
 
-    use quota_core::{Account, Bound, Comparison, Here, Ipv6Prefix, PerResource};
+    use quota_core::{Account, Bound, Comparison, Here, HereUsed, Ipv6Prefix, PerResource};
 
     use super::*;
 
@@ -89,10 +89,12 @@ mod tests {
     #[test]
     fn a_limit_of_the_node_counts_what_was_used_there() {
         let mut standing = standing(Kind::User, "u", [(60, Limit::At(100), Mode::Enforce), OFF, OFF]);
-        standing.resources[Resource::Cpu].1.here = Some(Here { limit: Limit::At(50), used: Some(45) });
+        standing.resources[Resource::Cpu].1.here =
+            Some(Here { limit: Limit::At(50), used: HereUsed::Told(45) });
         let least = Remaining::least(&[standing.clone()], cpu(1)).unwrap();
         assert_eq!((least.scope, least.limit, least.left), (Scope::Node, 50, 4));
-        standing.resources[Resource::Cpu].1.here = Some(Here { limit: Limit::At(50), used: Some(5) });
+        standing.resources[Resource::Cpu].1.here =
+            Some(Here { limit: Limit::At(50), used: HereUsed::Told(5) });
         let least = Remaining::least(&[standing], cpu(1)).unwrap();
         assert_eq!((least.scope, least.limit, least.left), (Scope::Cluster, 100, 39));
     }

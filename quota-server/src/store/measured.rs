@@ -62,7 +62,7 @@ impl Measured {
                 // Ever more seldom: the metric counts each.
                 if count.is_power_of_two() {
                     let cause = error.cause().as_str();
-                    tracing::error!(cause, %error, count, "the store cannot serve an account");
+                    tracing::error!(cause, %error, count, "the store cannot serve an account or a node");
                 }
             }
             Some(error) => {

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use quota_core::{
-    Adaptation, Adaptations, Cost, Kind, NodeReport, PerKind, PerResource, Range, Ratio, Reason, Resource,
-    Rule,
+    Adaptation, Adaptations, Kind, NodeReport, PerKind, PerResource, Range, Ratio, Reason, Resource, Rule,
 };
 use quota_server::store::{Calibrated, MAX_NODES, Nodes, StoreError};
 
 use super::{Fixture, SECOND};
-use crate::values::{cpu, user};
+use crate::values::user;
 
 /// Every behaviour of this topic.
 pub async fn all(fixture: &Fixture) {
@@ -116,7 +115,11 @@ async fn what_is_known_of_a_node_is_the_same_for_every_server(fixture: &Fixture)
             oom_kill: true,
             capacity: PerResource::new(Some(16_000), None, Some(1 << 30)),
             active: PerKind::new(Some(3), None, Some(0)),
-            heaviest: [(user("alice"), cpu(310_200_000)), (user("bob"), Cost::ZERO)].into(),
+            heaviest: [
+                (user("alice"), PerResource::new(Some(310_200_000), None, Some(0))),
+                (user("bob"), PerResource::default()),
+            ]
+            .into(),
         };
         fixture.tell(name, &under(0.1), &aimd()).await;
         let told = fixture.tell(name, &report, &aimd()).await;
@@ -159,16 +162,14 @@ async fn a_clock_that_steps_back_is_counted_and_cuts_no_more_often(fixture: &Fix
 }
 
 async fn a_resource_that_is_fixed_has_no_limit_of_the_node(fixture: &Fixture) {
-    let told = fixture.tell("fixed", &under(1.0), &Adaptations::default()).await;
-    assert_eq!(told.state.controllers, PerResource::default());
-    assert_eq!(told.calibrated, PerResource::default());
-    let told = fixture.tell("fixed", &under(1.0), &aimd()).await;
-    assert_eq!(
-        told.state.controllers.map(|controller| controller.is_some()),
-        PerResource::new(true, false, false)
-    );
-    let told = fixture.tell("fixed", &under(1.0), &Adaptations::default()).await;
-    assert_eq!(told.state.controllers, PerResource::default());
+    let fixed = Adaptations::default();
+    let told = fixture.tell("fixed", &under(1.0), &fixed).await;
+    assert_eq!((told.state.controllers, told.calibrated), (PerResource::default(), PerResource::default()));
+    assert_eq!(fixture.hold("fixed", 10, 1.0, &aimd()).await, (0, 100));
+    // A server with other settings leaves alone what it does not adapt.
+    let told = fixture.tell("fixed", &under(1.0), &fixed).await;
+    assert_eq!((limit_of(&told), told.calibrated), (100, PerResource::default()));
+    assert_eq!(fixture.hold("fixed", 1, 1.0, &aimd()).await, (1, 50));
 }
 
 async fn a_rule_that_is_changed_begins_from_the_limits_that_are(fixture: &Fixture) {

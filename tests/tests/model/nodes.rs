@@ -10,7 +10,7 @@ use quota_core::{
 use quota_server::store::{RedisStore, Store};
 use quota_tests::redis::RedisServer;
 use quota_tests::stores::{Opening, StoreClock};
-use quota_tests::values::{cost, user};
+use quota_tests::values::user;
 
 use crate::seeds;
 
@@ -56,15 +56,12 @@ impl Random {
     }
 
     fn report(&mut self) -> NodeReport {
-        let heavy = |random: &mut Self| {
-            let amount = |random: &mut Self| {
-                let most = if random.0.bool() { Cost::MAX } else { 1000 };
-                random.0.u64(..=most)
-            };
-            cost(amount(random), amount(random), amount(random))
+        let amount = |random: &mut Self| {
+            let most = if random.0.bool() { Cost::MAX } else { 1000 };
+            (random.0.u8(..4) > 0).then(|| random.0.u64(..=most))
         };
-        let heaviest =
-            (0..self.0.usize(..3)).map(|number| (user(&number.to_string()), heavy(self))).collect();
+        let used = |random: &mut Self| PerResource::from_fn(|_| amount(random));
+        let heaviest = (0..self.0.usize(..3)).map(|number| (user(&number.to_string()), used(self))).collect();
         NodeReport {
             pressure: PerResource::from_fn(|_| (self.0.u8(..5) > 0).then(|| self.ratio())),
             oom_kill: self.0.u8(..8) == 0,

@@ -189,4 +189,9 @@ async fn what_is_stored_of_a_node_and_cannot_be_read_begins_anew() {
     assert_eq!((nodes.nodes.len(), nodes.unreadable), (1, 1), "the other is read all the same");
     assert!(calibrate().await.repaired);
     assert_eq!(store.nodes().await.unwrap().nodes.len(), 2);
+
+    raw.run::<()>(&["SET", "q1:nodes", "of another type"]).await;
+    assert_eq!(store.nodes().await.unwrap().nodes.len(), 0);
+    calibrate().await;
+    assert_eq!(store.nodes().await.unwrap().nodes.len(), 1, "each is back with its next report");
 }

@@ -141,7 +141,11 @@ fn pressure(pressure: &Pressure) -> v1::ReportPressureRequest {
     let heaviest = pressure.heaviest.iter().map(|(kind, id, used)| v1::HeavyAccount {
         kind: v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default().into(),
         id: id.clone(),
-        used: Some(cost(*used)),
+        used: Some(v1::Amounts {
+            cpu_micros: Some(used.cpu),
+            memory_byte_seconds: Some(used.memory),
+            network_bytes: Some(used.network),
+        }),
     });
     let oom_kill = v1::report_pressure_request::Event::OomKill.into();
     v1::ReportPressureRequest {

@@ -132,8 +132,8 @@ fn an_interval_that_ended_late_is_not_followed_by_another_at_once() {
     let mut node = Node::new(aimd());
     node.hold(0..9, 0.95);
     assert!(node.tell(19.0, 0.95));
-    assert_eq!(node.hold(20..24, 0.95), 0, "due since 20 s, and 5 s after the last");
-    assert_eq!((node.hold(24..29, 0.95), node.limit()), (1, 25));
+    assert_eq!(node.hold(20..27, 0.95), 0, "due since 20 s, and 8.75 s after the last");
+    assert_eq!((node.hold(27..29, 0.95), node.limit()), (1, 25));
 }
 
 #[test]
@@ -245,8 +245,7 @@ fn limits_outside_of_a_range_that_was_narrowed_come_into_it() {
 }
 
 proptest! {
-    /// In whatever order things happen, limits stay in their range, and there is at most one cut an interval and one
-    /// calibration in half of one.
+    /// In whatever order things happen, limits stay in their range, and cuts are an interval apart, or nearly.
     #[test]
     fn limits_stay_in_range_and_cuts_an_interval_apart(
         reports in prop::collection::vec((0u64..20 * SECOND, 0.0..1.2f64, prop::bool::weighted(0.1)), 1..200),
@@ -267,7 +266,7 @@ proptest! {
                 prop_assert!((20..=200).contains(&limit));
             }
             if observed.calibrated && controller.last.is_some_and(|last| last.reason.is_cut()) {
-                prop_assert!(cut.is_none_or(|cut| now - cut >= adaptation.interval_micros() / 2));
+                prop_assert!(cut.is_none_or(|cut| now - cut >= adaptation.interval_micros() / 8 * 7));
                 cut = Some(now);
             }
         }

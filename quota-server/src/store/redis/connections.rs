@@ -13,6 +13,9 @@ use super::manager::Manager;
 use crate::config;
 use crate::store::{Cause, StoreError};
 
+/// How long may take what no decision waits for: a thousand nodes with all that they report are some megabytes.
+const ASIDE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// How long the first connection may take, and its first answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -47,6 +50,14 @@ impl Connections {
         call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
     ) -> Result<T, StoreError> {
         self.run_within(self.deadline, call).await
+    }
+
+    /// The same for what no decision waits for.
+    pub(super) async fn run_aside<T: FromRedisValue>(
+        &self,
+        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+    ) -> Result<T, StoreError> {
+        self.run_within(self.deadline.max(ASIDE_TIMEOUT), call).await
     }
 
     /// The same with time enough for a first connection. One to a port without TLS, which never answers a handshake,

@@ -27,7 +27,7 @@ impl RedisStore {
         call.arg(lifetime.as_millis() as u64);
         let reply: Option<Vec<Value>> = self
             .connections
-            .run(async |connection| {
+            .run_aside(async |connection| {
                 if !has_room(node, connection).await? {
                     return Ok(None);
                 }
@@ -46,7 +46,7 @@ impl RedisStore {
         call.arg(MAX_NODES);
         let (names, stored) = self
             .connections
-            .run(async |connection| {
+            .run_aside(async |connection| {
                 let names: Vec<Value> = call.invoke_async(connection).await?;
                 let stored = read(codec::names(&names), connection).await?;
                 Ok((names, stored))
