@@ -6,7 +6,7 @@ mod stack;
 
 use std::collections::BTreeSet;
 
-use quota_tests::http::Http;
+use quota_tests::http::{Answer, Http};
 use quota_tests::wait::{PATIENCE, until};
 use serde_json::json;
 
@@ -17,8 +17,7 @@ use stack::{Fileserver, Stack};
 async fn the_whole_works_and_goes_on_when_either_replica_is_killed() {
     let stack = Stack::up().await;
     let [one, two] = &stack.replicas;
-    let check = one.http.post("/v1/check", &json!({ "accounts": { "user": "new" } })).await;
-    assert_eq!((check.status, &check.json()["checked"]), (200, &json!(true)), "{}", check.text());
+    check(&one.http).await;
     until_prometheus_sees(&stack.prometheus, &["quota-1:8080 up", "quota-2:8080 up"]).await;
     for fileserver in &stack.fileservers {
         serves_and_refuses(fileserver, &two.http, "with-both").await;
@@ -60,15 +59,39 @@ async fn serves_and_refuses(fileserver: &Fileserver, replica: &Http, when: &str)
     .await;
 }
 
+/// A user never seen is allowed, by the store's word.
+async fn check(replica: &Http) {
+    let request = json!({ "accounts": { "user": "new" } });
+    until(PATIENCE, "a check is answered by the store", async || {
+        let answer = replica.post("/v1/check", &request).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        (answer.json()["checked"] == true).then_some(())
+    })
+    .await;
+}
+
+/// Counts once, however often it has to be sent.
 async fn report(replica: &Http, user: &str, cpu: f64) {
     let charge = json!({ "accounts": { "user": user }, "cost": { "cpu": cpu } });
-    let answer = replica.post("/v1/report", &json!({ "charges": [charge] })).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let report = json!({ "source": user, "sequence": 1, "charges": [charge] });
+    stored(async || replica.post("/v1/report", &report).await).await;
 }
 
 /// A user's CPU-seconds, as a replica knows them.
 async fn used(replica: &Http, user: &str) -> f64 {
-    replica.account("user", user).await.json()["resources"]["cpu"]["used"].as_f64().unwrap()
+    let standing = stored(async || replica.account("user", user).await).await;
+    standing.json()["resources"]["cpu"]["used"].as_f64().unwrap()
+}
+
+/// Asks until the store has answered in time: `store.deadline` is short for a busy machine.
+async fn stored(ask: impl AsyncFn() -> Answer) -> Answer {
+    let answer = until(PATIENCE, "the store answers in time", async || {
+        let answer = ask().await;
+        (answer.status != 503).then_some(answer)
+    })
+    .await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer
 }
 
 /// Waits until Prometheus has scraped exactly these targets, each with its health.
