@@ -213,13 +213,15 @@ pub(crate) fn find(name: impl AsRef<Path>) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// What cargo says, else beside the test's own executable: `target/<profile>/deps/<test>`.
+/// What cargo says, else in the folder of this build, `target/<profile>`: there are binaries, and tests in `deps`.
 fn workspace_binary(name: &str) -> PathBuf {
     if let Some(path) = env::var_os(format!("CARGO_BIN_EXE_{name}")) {
         return path.into();
     }
-    let test = env::current_exe().expect("the path of this test");
-    test.ancestors().nth(2).expect("a test in target/<profile>/deps").join(name)
+    let own = env::current_exe().expect("the path of this executable");
+    let folder = own.parent().expect("a folder");
+    let build = if folder.ends_with("deps") { folder.parent() } else { Some(folder) };
+    build.expect("the folder of a build").join(name)
 }
 
 /// Through `setpriv` where there is one (Linux), the kernel kills the child when its parent is gone.

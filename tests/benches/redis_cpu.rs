@@ -1,0 +1,178 @@
+//! What a call of each script costs Redis, as `INFO commandstats` tells.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use quota_core::{Mark, Source, Tick};
+use quota_server::store::{RedisStore, Report as Charges, Store as _};
+use quota_tests::redis::RedisServer;
+use quota_tests::stores::Opening;
+use redis::aio::MultiplexedConnection;
+use tokio::time::{Instant, sleep};
+
+use crate::plan::Plan;
+use crate::report::{Report, Spread};
+use crate::workload::{Accounts, key, price, shuffled};
+
+/// What a counter of requests in Redis does at the least: the measure of the others.
+const INCR: &str = "for i = 1, 3 do
+  redis.call('INCRBY', KEYS[i], ARGV[1])
+  redis.call('EXPIRE', KEYS[i], 120)
+end";
+
+/// Calls in flight.
+const CALLERS: usize = 8;
+
+/// So many calls of each script follow each other, so that what disturbs the machine disturbs all of them.
+const TURN: usize = 100;
+
+/// Of a turn's requests, those that are asked again and again within the second.
+const HOT: usize = 10;
+
+const BUCKETS: u64 = 60;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The rows, in the order in which a round measures them.
+const ROWS: [(&str, &str); 5] = [
+    ("incr", "three INCRBY + EXPIRE"),
+    ("deny", "admit, denied; first of its accounts in a second"),
+    ("admit", "admit; first of its accounts in a second"),
+    ("settle", "settle: a mark, a charge and a release for each"),
+    ("admit_again", "admit; further ones in a second"),
+];
+
+struct Bench {
+    store: RedisStore,
+    redis: MultiplexedConnection,
+    incr: redis::Script,
+    requests: Vec<Accounts>,
+    /// When every account had cost in all of the last 60 seconds.
+    busy_at: Option<Instant>,
+    sequence: u64,
+}
+
+pub(crate) async fn measure(report: &mut Report, redis: &RedisServer, plan: &Plan) {
+    let mut bench = Bench {
+        store: Opening { pool_size: CALLERS, ..Opening::default() }.open(&redis.url()),
+        redis: redis.client().await,
+        incr: redis::Script::new(INCR),
+        requests: shuffled(plan.accounts / 3),
+        busy_at: None,
+        sequence: 0,
+    };
+    bench.load_scripts().await;
+    let mut rounds = Vec::new();
+    for _ in 0..plan.script_rounds {
+        rounds.push(bench.round().await);
+    }
+
+    let (calls, accounts) = (bench.requests.len(), 3 * bench.requests.len());
+    let section = report.section(format!(
+        "Redis CPU of a call in us: {} rounds of {calls} calls, {accounts} accounts with cost in all 60 seconds",
+        plan.script_rounds
+    ));
+    for (row, (name, label)) in ROWS.into_iter().enumerate() {
+        let micros = Spread::of(rounds.iter().map(|round| round[row]));
+        section.figure(format!("redis_cpu.{name}.us"), label, micros);
+    }
+    for (row, (name, _)) in ROWS.into_iter().enumerate().skip(1) {
+        let ratio = Spread::of(rounds.iter().map(|round| round[row] / round[0]));
+        section.figure(format!("redis_cpu.{name}.ratio"), format!("{name} / three INCRBY + EXPIRE"), ratio);
+        if name.starts_with("admit") {
+            section.aim(4.0);
+        }
+    }
+}
+
+impl Bench {
+    /// Redis must know a script before it is measured.
+    async fn load_scripts(&self) {
+        let accounts = self.requests[0];
+        let tick = self.admit(accounts).await;
+        self.settle(accounts, tick).await;
+        self.count(accounts).await;
+    }
+
+    /// Microseconds a call.
+    async fn round(&mut self) -> [f64; ROWS.len()] {
+        self.keep_busy().await;
+        self.sequence += 1;
+        let mut micros = [0.0; ROWS.len()];
+        for requests in self.requests.chunks(TURN) {
+            for (sum, of_turn) in micros.iter_mut().zip(self.turn(requests).await) {
+                *sum += of_turn * requests.len() as f64;
+            }
+        }
+        micros.map(|sum| sum / self.requests.len() as f64)
+    }
+
+    async fn turn(&self, requests: &[Accounts]) -> [f64; ROWS.len()] {
+        let each = requests.iter().copied();
+        let (incr, _) = self.cpu(each.clone().map(|accounts| self.count(accounts))).await;
+        let (deny, _) = self.cpu(each.clone().map(|accounts| self.deny(accounts))).await;
+        let (admit, ticks) = self.cpu(each.clone().map(|accounts| self.admit(accounts))).await;
+        let reserved = each.clone().zip(ticks);
+        let (settle, _) = self.cpu(reserved.map(|(accounts, tick)| self.settle(accounts, tick))).await;
+        let hot = each.take(HOT).cycle().take(requests.len());
+        let (admit_again, _) = self.cpu(hot.map(|accounts| self.admit(accounts))).await;
+        [incr, deny, admit, settle, admit_again]
+    }
+
+    /// Charges every account in each second that has passed, and waits until the second is over: the next call is the
+    /// first in its own.
+    async fn keep_busy(&mut self) {
+        let passed = self.busy_at.map_or(BUCKETS - 1, |at| at.elapsed().as_secs() + 1);
+        self.busy_at = Some(Instant::now());
+        let entries = self.requests.iter().flat_map(|accounts| accounts.entries(0..=passed.min(BUCKETS - 1)));
+        let charges = Charges { mark: None, entries: entries.collect() };
+        self.store.settle(&charges).await.expect("charges that are counted");
+        sleep(SECOND).await;
+    }
+
+    /// What the calls cost Redis each, in microseconds, and what they returned.
+    async fn cpu<T>(&self, calls: impl Iterator<Item = impl Future<Output = T>>) -> (f64, Vec<T>) {
+        let mut redis = self.redis.clone();
+        redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut redis).await.expect("RESETSTAT");
+        let returned: Vec<T> = stream::iter(calls).buffered(CALLERS).collect().await;
+        let info: String =
+            redis::cmd("INFO").arg("commandstats").query_async(&mut redis).await.expect("INFO");
+        let (calls, micros) = evalsha(&info).expect("scripts were called");
+        assert_eq!(calls, returned.len(), "nothing else calls scripts here");
+        (micros / calls as f64, returned)
+    }
+
+    async fn count(&self, accounts: Accounts) {
+        let mut call = self.incr.prepare_invoke();
+        for account in accounts.accounts() {
+            call.key(format!("incr:{}", key(&account)));
+        }
+        call.arg(1000).invoke_async::<()>(&mut self.redis.clone()).await.expect("an answer");
+    }
+
+    async fn admit(&self, accounts: Accounts) -> Tick {
+        let admitted = self.store.admit(&accounts.limited(), price()).await.expect("an answer");
+        assert!(admitted.allowed, "no limit is near");
+        admitted.tick
+    }
+
+    async fn deny(&self, accounts: Accounts) {
+        let admitted = self.store.admit(&accounts.over(), price()).await.expect("an answer");
+        assert!(!admitted.allowed, "the user is over");
+    }
+
+    /// Charges what an RPC did cost, and gives back its price.
+    async fn settle(&self, accounts: Accounts, tick: Tick) {
+        let mark = Some(Mark { source: Source::new("bench", "gitaly-01"), sequence: self.sequence });
+        let charges = Charges { mark, entries: accounts.settled(tick).into() };
+        let settlement = self.store.settle(&charges).await.expect("an answer");
+        assert_eq!((settlement.applied, settlement.excess_releases), (3, 0));
+    }
+}
+
+/// Calls and their microseconds in all.
+fn evalsha(commandstats: &str) -> Option<(usize, f64)> {
+    let line = commandstats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:"))?;
+    let field = |name| line.split(',').find_map(|field| field.strip_prefix(name));
+    Some((field("calls=")?.parse().ok()?, field("usec=")?.parse().ok()?))
+}
