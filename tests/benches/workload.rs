@@ -86,6 +86,7 @@ impl Accounts {
             accounts: Some(v1::Accounts { repo, user, ip }),
             class: "interactive".into(),
             price: Some(v1::Cost { cpu_micros: 1_000, memory_byte_seconds: 1 << 20, network_bytes: 4_096 }),
+            ..v1::CheckRequest::default()
         }
     }
 }
