@@ -10,6 +10,7 @@ pub mod openapi;
 pub mod ports;
 pub mod process;
 pub mod property;
+pub mod proxy;
 pub mod redis;
 pub mod server;
 pub mod stores;

@@ -132,6 +132,20 @@ impl Process {
         .await
     }
 
+    /// Freezes it (SIGSTOP): its connections stay open, and nothing answers.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the program has ended; so does [`Process::resume`].
+    pub fn pause(&mut self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on after a pause.
+    pub fn resume(&mut self) {
+        self.signal(Signal::CONT);
+    }
+
     /// Sends a signal.
     ///
     /// # Panics

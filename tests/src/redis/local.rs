@@ -26,7 +26,7 @@ impl Local {
             return;
         }
         // A paused one must go on to hear of its end.
-        self.process.signal(Signal::CONT);
+        self.process.resume();
         self.process.signal(Signal::TERM);
         self.process.wait_for_exit().await;
     }
@@ -36,11 +36,11 @@ impl Local {
     }
 
     pub(super) fn pause(&mut self) {
-        self.process.signal(Signal::STOP);
+        self.process.pause();
     }
 
     pub(super) fn resume(&mut self) {
-        self.process.signal(Signal::CONT);
+        self.process.resume();
     }
 
     pub(super) fn assert_running(&mut self) {

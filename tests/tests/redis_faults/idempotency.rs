@@ -1,18 +1,22 @@
 //! F03: what is sent once counts at most once, and a report that is sent again counts exactly once.
 
 use quota_server::store::{Cause, RedisStore, Store};
+use quota_tests::proxy::Proxy;
 use quota_tests::redis::RedisServer;
 use quota_tests::stores::Opening;
 use quota_tests::values::{cpu, mark, spending, unlimited, user};
 
-use crate::proxy::Proxy;
 use crate::{admit, report, used};
+
+/// What runs a script by its digest.
+const SCRIPT: &str = "EVALSHA";
 
 /// A store behind a proxy, and one beside it that sees what is there.
 async fn stores() -> (RedisServer, Proxy, RedisStore, RedisStore) {
     let server = RedisServer::start().await;
     let proxy = Proxy::to(server.port()).await;
-    let (behind, beside) = (Opening::default().open(&proxy.url()), Opening::default().open(&server.url()));
+    let (behind, beside) =
+        (Opening::default().open(&proxy.redis_url()), Opening::default().open(&server.url()));
     (server, proxy, behind, beside)
 }
 
@@ -34,13 +38,13 @@ async fn f03_an_admission_whose_reply_is_lost_is_not_sent_again() {
     let (_server, proxy, behind, beside) = stores().await;
     let (alice, bob) = (user("alice"), user("bob"));
     // Redis does not know the script yet: its answer to that is lost.
-    proxy.drop_next_reply();
+    proxy.drop_reply_to(SCRIPT);
     let error = admit(&behind, &alice, unlimited(), cpu(10)).await.expect_err("a lost reply");
     assert_eq!((error.cause(), proxy.dropped()), (Cause::Connection, 1), "{error}");
     assert_eq!(used(&beside, &alice).await.unwrap(), 0);
 
     admit(&behind, &bob, unlimited(), cpu(10)).await.expect("a new connection");
-    proxy.drop_next_reply();
+    proxy.drop_reply_to(SCRIPT);
     let error = admit(&behind, &alice, unlimited(), cpu(10)).await.expect_err("a lost reply");
     assert_eq!((error.cause(), proxy.dropped()), (Cause::Connection, 2), "{error}");
     assert_eq!(used(&beside, &alice).await.unwrap(), 10, "never twice");
@@ -55,7 +59,7 @@ async fn f03_a_report_whose_reply_is_lost_counts_once_when_it_is_sent_again() {
         behind.settle(&report(mark("r", sequence), entries)).await
     };
     settle(1, 5).await.unwrap();
-    proxy.drop_next_reply();
+    proxy.drop_reply_to(SCRIPT);
     let error = settle(2, 10).await.expect_err("a lost reply");
     assert_eq!((error.cause(), proxy.dropped()), (Cause::Connection, 1), "{error}");
     for _ in 0..2 {

@@ -9,7 +9,6 @@ mod keys;
 mod numbers;
 mod outage;
 mod poison;
-mod proxy;
 mod raw;
 mod scripts;
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use quota_server::store::{Cause, Store};
+use quota_tests::proxy::Proxy;
 use quota_tests::redis::RedisServer;
 use quota_tests::stores::Opening;
 use quota_tests::values::{cpu, mark, spending, unlimited, user};
 use quota_tests::wait::{PATIENCE, until};
 use tokio::time::Instant;
 
-use crate::proxy::Proxy;
 use crate::raw::Raw;
 use crate::{admit, report, used};
 
@@ -65,7 +65,7 @@ async fn f06_connections_that_are_dead_are_replaced() {
     let server = RedisServer::start().await;
     let proxy = Proxy::to(server.port()).await;
     let deadline = Duration::from_millis(500);
-    let store = Opening { deadline, pool_size: POOL_SIZE, ..Opening::default() }.open(&proxy.url());
+    let store = Opening { deadline, pool_size: POOL_SIZE, ..Opening::default() }.open(&proxy.redis_url());
     let alice = user("alice");
     until(PATIENCE, "a full pool", async || {
         join_all((0..POOL_SIZE * 4).map(|_| admit(&store, &alice, unlimited(), cpu(1)))).await;
@@ -73,7 +73,7 @@ async fn f06_connections_that_are_dead_are_replaced() {
     })
     .await;
 
-    proxy.freeze();
+    proxy.strand();
     let mut timeouts = 0;
     until(PATIENCE, "decisions return", async || match admit(&store, &alice, unlimited(), cpu(1)).await {
         Ok(_) => Some(()),
@@ -144,7 +144,7 @@ async fn f01_a_replica_refuses_and_serves_again_once_it_is_the_primary() {
 async fn f01_connections_to_a_demoted_primary_are_made_anew() {
     let (old, new) = tokio::join!(RedisServer::start(), RedisServer::start());
     let proxy = Proxy::to(old.port()).await;
-    let store = Opening { pool_size: POOL_SIZE, ..Opening::default() }.open(&proxy.url());
+    let store = Opening { pool_size: POOL_SIZE, ..Opening::default() }.open(&proxy.redis_url());
     let alice = user("alice");
     until(PATIENCE, "a full pool", async || {
         join_all((0..POOL_SIZE * 4).map(|_| admit(&store, &alice, unlimited(), cpu(1)))).await;
