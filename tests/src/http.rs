@@ -89,6 +89,11 @@ impl Http {
         self.post_bytes(path, body.to_string()).await
     }
 
+    /// POST of a JSON body to a server that may be gone.
+    pub async fn try_post(&self, path: &str, body: &Value) -> reqwest::Result<Answer> {
+        self.try_send(Method::POST, self.url(path), body.to_string().into()).await
+    }
+
     /// POST of any body.
     pub async fn post_bytes(&self, path: &str, body: impl Into<Body>) -> Answer {
         self.request(Method::POST, path, body).await
@@ -105,10 +110,13 @@ impl Http {
 
     async fn send(&self, method: Method, url: Url, body: Body) -> Answer {
         let what = format!("{method} {}", url.path().chars().take(80).collect::<String>());
+        self.try_send(method, url, body).await.unwrap_or_else(|error| panic!("{what}: no answer: {error:?}"))
+    }
+
+    async fn try_send(&self, method: Method, url: Url, body: Body) -> reqwest::Result<Answer> {
         let request = self.client.request(method, url).header("content-type", "application/json").body(body);
-        let response = request.send().await.unwrap_or_else(|error| panic!("{what}: no answer: {error:?}"));
+        let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = response.bytes().await.unwrap_or_else(|error| panic!("{what}: cut off: {error:?}"));
-        Answer { status, headers, body: body.into() }
+        Ok(Answer { status, headers, body: response.bytes().await?.into() })
     }
 }

@@ -1,9 +1,11 @@
-//! The harness of the tests: real Redis servers, the workspace's binaries as child processes, and waiting for what
-//! must happen. A test that lacks what it needs fails and says what to install; none is skipped.
+//! The harness of the tests: real Redis servers, the workspace's binaries as child processes, what breaks them and the
+//! way between them, and waiting for what must happen. A test that lacks what it needs fails and says what to install;
+//! none is skipped.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a harness reports by panicking")]
 
 pub mod certificates;
 pub mod contract;
+pub mod faults;
 pub mod git;
 pub mod http;
 pub mod openapi;

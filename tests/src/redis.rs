@@ -11,7 +11,7 @@ use std::env;
 use std::path::Path;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisResult, TlsCertificates};
+use redis::{AsyncConnectionConfig, Client, RedisResult, TlsCertificates, Value};
 use tempfile::TempDir;
 
 use crate::certificates::Certificates;
@@ -99,6 +99,38 @@ impl RedisServer {
     /// A new connection of the default user, who may do everything, whatever ACL user there is.
     pub async fn client(&self) -> MultiplexedConnection {
         self.connect().await.expect("a connection to the test's Redis")
+    }
+
+    /// Runs a command whose answer is not of interest.
+    pub async fn command(&self, name: &str, args: &[&str]) {
+        let done: RedisResult<Value> = redis::cmd(name).arg(args).query_async(&mut self.client().await).await;
+        done.unwrap_or_else(|error| panic!("{name} {args:?}: {error}"));
+    }
+
+    /// A section of `INFO`.
+    pub async fn info(&self, section: &str) -> String {
+        redis::cmd("INFO")
+            .arg(section)
+            .query_async(&mut self.client().await)
+            .await
+            .expect("a Redis that tells")
+    }
+
+    /// Makes it a replica of another, and waits until it has all that the other holds.
+    pub async fn follow(&self, primary: &Self) {
+        self.command("REPLICAOF", &[&primary.peer_host().await, &primary.port().to_string()]).await;
+        until(PATIENCE, "the replica is in step", async || {
+            self.info("replication").await.contains("master_link_status:up").then_some(())
+        })
+        .await;
+    }
+
+    /// Where another Redis of a test reaches it.
+    async fn peer_host(&self) -> String {
+        match &self.engine {
+            Engine::Local(_) => "127.0.0.1".to_owned(),
+            Engine::Docker(container) => container.bridge_address().await,
+        }
     }
 
     /// Stops it as an operator would (SIGTERM).

@@ -43,6 +43,11 @@ impl Container {
         Self { container, running: true }
     }
 
+    /// Its address among containers.
+    pub(super) async fn bridge_address(&self) -> String {
+        self.container.get_bridge_ip_address().await.expect("a container on the bridge").to_string()
+    }
+
     /// Starts it again after its end.
     pub(super) async fn launch(&mut self) {
         self.container.start().await.expect("a container that starts");

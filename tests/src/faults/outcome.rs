@@ -1,0 +1,36 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Balance;
+
+/// The figures of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Checks that were asked.
+    pub checks: usize,
+    /// Of these, those that the store did not decide.
+    pub unchecked: usize,
+    /// The longest wait for a server's answer to a check.
+    pub api_wait: Duration,
+    /// The longest wait for the client crate's decision.
+    pub client_wait: Duration,
+    /// From the fault's end until the store had decided for every caller.
+    pub back_after: Duration,
+    /// What the bookkeeper found.
+    pub balance: Balance,
+    /// What was acknowledged after this moment may be lost; nothing, if there is none.
+    pub may_lose_since: Option<Instant>,
+}
+
+impl Outcome {
+    /// # Panics
+    ///
+    /// Panics if anything counts twice, or anything is lost that may not be.
+    pub fn assert_balanced(&self) {
+        match self.may_lose_since {
+            None => self.balance.assert_kept(),
+            Some(moment) => self.balance.assert_lost_since(moment),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::book::Books;
+use super::load::Load;
+use super::{LOSS, Outcome, Scale};
+use crate::http::Http;
+use crate::process::Process;
+use crate::server::ServerProcess;
+
+/// Long, so that nothing leaves it while a test runs.
+const WINDOW: &str = "1h";
+
+/// Two servers on one Redis, under load.
+pub struct Run {
+    servers: Vec<ServerProcess>,
+    load: Load,
+    checks: usize,
+    fault: FaultEnd,
+}
+
+/// A run whose callers have ended, each acknowledged what it reported.
+pub struct Settled {
+    servers: Vec<ServerProcess>,
+    books: Books,
+    fault: FaultEnd,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct FaultEnd {
+    /// From its end until the store had decided for every caller.
+    back_after: Duration,
+    may_lose_since: Option<Instant>,
+}
+
+impl Run {
+    /// Starts the servers and the load, and lets it go on for a while.
+    pub async fn start(redis_url: &str, scale: &Scale) -> Self {
+        let deadline = format!("{}ms", scale.store_deadline.as_millis());
+        let settings = [
+            ("QUOTA__STORE__URL", redis_url),
+            ("QUOTA__STORE__DEADLINE", &deadline),
+            ("QUOTA__WINDOW__LENGTH", WINDOW),
+        ];
+        let servers = vec![ServerProcess::start(&settings).await, ServerProcess::start(&settings).await];
+        let load = Load::on(&servers, scale);
+        let mut run = Self { servers, load, checks: scale.checks, fault: FaultEnd::default() };
+        run.load.is_decided().await;
+        run.goes_on().await;
+        run
+    }
+
+    /// The process of the first server. Every other caller prefers it to the second.
+    pub fn first_server(&mut self) -> &mut Process {
+        &mut self.servers[0].process
+    }
+
+    /// Until every caller has had as many more answers as the scale says.
+    pub async fn goes_on(&mut self) {
+        self.goes_on_for(self.checks).await;
+    }
+
+    /// Until every caller has had so many more answers.
+    pub async fn goes_on_for(&mut self, checks: usize) {
+        self.load.goes_on(checks).await;
+    }
+
+    /// For so long.
+    pub async fn lasts(&mut self, time: Duration) {
+        self.load.lasts(time).await;
+    }
+
+    /// What is acknowledged from now on, and was within the last [`LOSS`], may be lost.
+    pub fn may_lose(&mut self) {
+        self.fault.may_lose_since = Instant::now().checked_sub(LOSS);
+    }
+
+    /// The fault has ended: waits until the store decides for every caller, and goes on for a while.
+    pub async fn is_over(&mut self) {
+        let ended = Instant::now();
+        self.fault.back_after = self.load.is_decided().await - ended;
+        self.goes_on().await;
+    }
+
+    /// Ends the load: the callers report what they have done.
+    pub async fn settle(self) -> Settled {
+        Settled { servers: self.servers, books: self.load.end().await, fault: self.fault }
+    }
+
+    /// Ends the load, and compares.
+    pub async fn end(self) -> Outcome {
+        self.settle().await.outcome().await
+    }
+}
+
+impl Settled {
+    /// The second server, which no fault ends.
+    pub fn http(&self) -> &Http {
+        &self.servers[1].http
+    }
+
+    /// Compares what the callers know with what the second server tells.
+    pub async fn outcome(&self) -> Outcome {
+        let FaultEnd { back_after, may_lose_since } = self.fault;
+        let (checks, unchecked) = self.books.checks();
+        Outcome {
+            checks,
+            unchecked,
+            api_wait: self.books.longest_wait(false),
+            client_wait: self.books.longest_wait(true),
+            back_after,
+            balance: self.books.compare(self.http()).await,
+            may_lose_since,
+        }
+    }
+}

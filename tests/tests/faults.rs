@@ -1,0 +1,105 @@
+//! What breaks under load loses nothing that was acknowledged, counts nothing twice, and is over when it is mended:
+//! see `quota_tests::faults`. `scripts/faults` runs the same for longer and holds the waits to their aims.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
+
+use std::time::Duration;
+
+use quota_tests::faults::{Outcome, Run, Scale, Scenario};
+use quota_tests::redis::RedisServer;
+use serde_json::json;
+
+/// A second of load before each fault, while it lasts and after it.
+const SCALE: Scale = Scale {
+    api_callers: 6,
+    client_callers: 3,
+    pace: Duration::from_millis(50),
+    checks: 20,
+    store_deadline: Duration::from_millis(50),
+    client_deadline: Duration::from_millis(100),
+};
+
+/// Far above the deadlines, and far below what waiting for the fault's end would take.
+const BOUND: Duration = Duration::from_secs(2);
+
+async fn run(scenario: Scenario, scale: &Scale) -> Outcome {
+    let outcome = scenario.run(scale).await;
+    eprintln!("{}: {outcome:#?}", scenario.name());
+    outcome.assert_balanced();
+    outcome
+}
+
+/// The same with deadlines that no machine is too slow for.
+fn patient() -> Scale {
+    Scale { store_deadline: Duration::from_secs(5), client_deadline: Duration::from_secs(6), ..SCALE }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_redis_is_waited_for_by_no_check() {
+    let outcome = run(Scenario::RedisFrozen, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_syncs_each_write_loses_nothing_when_it_is_killed() {
+    let outcome = run(Scenario::RedisKilledSynced, &SCALE).await;
+    assert!(outcome.unchecked > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_syncs_once_a_second_loses_the_last_seconds_at_most() {
+    let outcome = run(Scenario::RedisKilledEverySecond, &SCALE).await;
+    assert!(outcome.unchecked > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_is_demoted_is_left_for_the_new_one() {
+    let outcome = run(Scenario::RedisDemoted, &SCALE).await;
+    assert!(outcome.unchecked > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_hands_over_loses_nothing() {
+    run(Scenario::RedisHandedOver, &SCALE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_that_the_scripts_are_flushed() {
+    let outcome = run(Scenario::ScriptsFlushed, &patient()).await;
+    assert_eq!(outcome.unchecked, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_a_server_that_is_killed_go_to_the_other() {
+    let outcome = run(Scenario::ServerKilled, &SCALE).await;
+    assert!(outcome.unchecked > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_of_a_server_that_is_frozen_go_to_the_other() {
+    let outcome = run(Scenario::ServerFrozen, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.client_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_redis_did_and_could_not_say_counts_once() {
+    let outcome = run(Scenario::RepliesDropped, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bookkeeper_finds_what_is_lost_and_what_counts_twice() {
+    let redis = RedisServer::start().await;
+    let settled = Run::start(&redis.url(), &patient()).await.settle().await;
+    settled.outcome().await.assert_balanced();
+
+    redis.command("DEL", &["q1:{repo:api-0-3}"]).await;
+    let charge = json!({ "accounts": { "repo": "client-6-2" }, "cost": { "network": 3 } });
+    assert_eq!(settled.http().post("/v1/report", &json!({ "charges": [charge] })).await.status, 200);
+
+    let balance = settled.outcome().await.balance;
+    let lost: Vec<_> = balance.lost.iter().map(|(account, _)| account.as_str()).collect();
+    assert_eq!(lost, ["api-0-3"]);
+    assert!(balance.wrong.len() == 1 && balance.wrong[0].starts_with("client-6-2:"), "{balance:#?}");
+    let torn: Vec<_> = balance.torn.iter().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(torn, ["api-0", "client-6"]);
+}
