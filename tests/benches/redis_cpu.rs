@@ -24,7 +24,7 @@ end";
 const CALLERS: usize = 8;
 
 /// So many calls of each script follow each other, so that what disturbs the machine disturbs all of them.
-const TURN: usize = 100;
+const TURN: usize = 500;
 
 /// Of a turn's requests, those that are asked again and again within the second.
 const HOT: usize = 10;
