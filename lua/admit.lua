@@ -11,7 +11,7 @@
 -- the head of its value, followed by the closed buckets where a limit is reached, or '' where it cannot be read.
 --
 -- Writes the price on all accounts, or nothing (but what a clock that stepped back makes necessary).
--- Example: EVAL <this> 1 q1:{user:alice} 1000000 <15 bytes> <21 bytes> -> { 1764500000, 123456, 1764500000, 1, 0, <41 bytes> }
+-- Example: EVAL <this> 1 q1:{user:alice} 1000000 <15 bytes> <21 bytes> -> { 1764500000, 123456, 1764500000, 1, 0, <42 bytes> }
 
 if #ARGV ~= 3 or #ARGV[2] ~= 15 or #ARGV[3] ~= 21 * #KEYS then
   return redis.error_reply('ERR admit takes a bucket length, 15 bytes of price and 21 bytes of limits an account')

@@ -11,12 +11,14 @@
 --        7     18  sums over the window: cpu, memory, network, 6 bytes each
 --       25     15  the open bucket's amounts, 5 bytes each
 --       40      1  n, the number of closed buckets, 0 to 59
---       41   16*n  closed buckets, oldest first: tick modulo 256 (1 byte), amounts (5 bytes each)
---  41+16*n   18*m  marks of reports: source (7 bytes), sequence (7 bytes), tick when set modulo 2^32 (4 bytes)
+--       41      1  first, the place of the oldest of them
+--       42   16*n  closed buckets, a ring from `first` on: tick modulo 256 (1 byte), amounts (5 bytes each)
+--  42+16*n   18*m  marks of reports: source (7 bytes), sequence (7 bytes), tick when set modulo 2^32 (4 bytes)
 -- A bucket's amount saturates at 2^40-1, since struct.pack wraps silently. So a sum stays below 2^46, and every
--- number is an exact double. Closed buckets without cost are not kept. In a busy second only the first 41 bytes
--- are read and written; the rest is touched when the second changes. A value expires two windows after it was
--- last written as a whole.
+-- number is an exact double. Closed buckets without cost are not kept. Redis' Lua hashes every byte of a string that
+-- it makes, so the whole value is touched as seldom as can be: within a bucket the first 42 bytes do, and of a window
+-- with cost in every bucket, the one that closes takes the place of the one that leaves. A value expires at the
+-- earliest one window, at the latest two, after it was last written in more than its head.
 --
 -- What cannot be read as such a value is an error for its account, never an empty window; where it would stay
 -- for ever, it gets two windows to live, after which the account starts anew.
@@ -26,8 +28,8 @@ local pack, unpack_struct = struct.pack, struct.unpack
 local sub, byte, floor, min = string.sub, string.byte, math.floor, math.min
 
 local BUCKETS, CAP, MAX_MARKS, TICKS = 60, 2 ^ 40 - 1, 1024, 2 ^ 32
-local HEADER, CLOSED, MARK = 41, 16, 18
-local HEADER_FORMAT = '<BI6I6I6I6I5I5I5B'
+local HEADER, CLOSED, MARK = 42, 16, 18
+local HEADER_FORMAT = '<BI6I6I6I6I5I5I5BB'
 local CLOSED_FORMAT = '<BI5I5I5'
 local MARK_FORMAT = '<c7I7I4'
 
@@ -55,10 +57,11 @@ local function open(key)
     return { key = key, tick = 0, cpu = 0, mem = 0, net = 0, ocpu = 0, omem = 0, onet = 0, closed = '', marks = '' }
   end
   if type(head) == 'string' and #head == HEADER then
-    local version, tick, cpu, mem, net, ocpu, omem, onet, n = unpack_struct(HEADER_FORMAT, head)
-    if version == 1 and n < BUCKETS and cpu >= ocpu and mem >= omem and net >= onet then
+    local version, tick, cpu, mem, net, ocpu, omem, onet, n, first = unpack_struct(HEADER_FORMAT, head)
+    if version == 1 and n < BUCKETS and (first < n or first == 0) and cpu >= ocpu and mem >= omem and net >= onet then
       return {
-        key = key, tick = tick, cpu = cpu, mem = mem, net = net, ocpu = ocpu, omem = omem, onet = onet, n = n,
+        key = key, tick = tick, cpu = cpu, mem = mem, net = net, ocpu = ocpu, omem = omem, onet = onet,
+        n = n, first = first,
       }
     end
   end
@@ -69,7 +72,7 @@ local function open(key)
   return nil
 end
 
--- Reads the closed buckets and the marks, where open() has not. False where they cannot be read.
+-- Reads the closed buckets, oldest first, and the marks, where open() has not. False where they cannot be read.
 local function read_rest(w)
   if w.closed then return true end
   local rest = call('GETRANGE', w.key, HEADER, -1)
@@ -77,6 +80,12 @@ local function read_rest(w)
   local marks = #rest - closed
   if marks < 0 or marks % MARK ~= 0 then return false end
   w.closed, w.marks = sub(rest, 1, closed), sub(rest, closed + 1)
+  if w.first > 0 then
+    w.closed = sub(w.closed, w.first * CLOSED + 1) .. sub(w.closed, 1, w.first * CLOSED)
+  end
+  if w.turned then
+    w.closed = sub(w.closed, 1, -CLOSED - 1) .. w.turned.bucket
+  end
   return true
 end
 
@@ -93,9 +102,26 @@ local function rebase(w, by)
   w.closed, w.marks, w.tick, w.rebased = table.concat(closed), table.concat(marks), w.tick - by, true
 end
 
+-- Brings a window of the last bucket to `now` without its rest, where the oldest bucket leaves as the open one closes.
+-- Whether it was so.
+local function turn(w, now)
+  if w.closed or w.n == 0 or w.ocpu == 0 and w.omem == 0 and w.onet == 0 then return false end
+  local at = HEADER + w.first * CLOSED
+  local oldest = call('GETRANGE', w.key, at, at + CLOSED - 1)
+  if #oldest < CLOSED then return false end
+  local tick, cpu, mem, net = unpack_struct(CLOSED_FORMAT, oldest)
+  if (now - tick) % 256 < BUCKETS then return false end
+  w.turned = { at = at, bucket = pack(CLOSED_FORMAT, w.tick % 256, w.ocpu, w.omem, w.onet) }
+  w.first = (w.first + 1) % w.n
+  w.cpu, w.mem, w.net = w.cpu - cpu, w.mem - mem, w.net - net
+  w.tick, w.ocpu, w.omem, w.onet = now, 0, 0, 0
+  return true
+end
+
 -- Brings a window to `now`: what has become too old leaves. False where the value cannot be read.
 local function advance(w, now)
   if w.tick == now then return true end
+  if w.tick == now - 1 and turn(w, now) then return w.cpu >= 0 and w.mem >= 0 and w.net >= 0 end
   if not read_rest(w) then return false end
   if w.tick > now then
     rebase(w, w.tick - now)
@@ -141,19 +167,25 @@ local function open_all()
   return now, windows, rebased
 end
 
--- The head of a value, with the number of closed buckets that are known to follow.
+-- The head of a value, as it is where the closed buckets follow oldest first, or were not read.
 local function head(w)
-  local n = w.closed and #w.closed / CLOSED or w.n
-  return pack(HEADER_FORMAT, 1, w.tick, w.cpu, w.mem, w.net, w.ocpu, w.omem, w.onet, n)
+  local n, first = w.n, w.first
+  if w.closed then n, first = #w.closed / CLOSED, 0 end
+  return pack(HEADER_FORMAT, 1, w.tick, w.cpu, w.mem, w.net, w.ocpu, w.omem, w.onet, n, first)
 end
 
--- Writes a window: its head alone, or all of it where the rest was read.
+-- Writes a window: what has changed of it, or all where the rest was read.
 local function save(w)
   if w.closed then
     call('SET', w.key, head(w) .. w.closed .. w.marks, 'PX', ttl)
-  else
-    call('SETRANGE', w.key, 0, head(w))
+    return
   end
+  if w.turned then
+    call('SETRANGE', w.key, w.turned.at, w.turned.bucket)
+    -- A round takes n < 60 buckets: a second command in one of them is enough.
+    if w.first == 0 then call('PEXPIRE', w.key, ttl) end
+  end
+  call('SETRANGE', w.key, 0, head(w))
 end
 
 -- Counts a cost in the open bucket.

@@ -33,16 +33,20 @@ pub(crate) async fn measure(report: &mut Report, plan: &Plan) {
     let server = ServerProcess::start(&[("QUOTA__STORE__URL", MEMORY)]).await;
     let connections = join_all((0..CONNECTIONS).map(|_| Connection::to(server.grpc_address()))).await;
     let requests = Arc::new(shuffled(REQUESTS));
-    let mut rounds = Vec::new();
+    let (mut rounds, mut nothing) = (Vec::new(), Vec::new());
     for _ in 0..plan.check_rounds {
-        rounds.push(ask(&connections, &requests, plan.scheduled_checks).await);
+        rounds.push(ask(&connections, &requests, plan.scheduled_checks, Call::Check).await);
+        nothing.push(ask(&connections, &requests, plan.scheduled_checks, Call::Nothing).await);
     }
 
     let section = report.section(format!(
         "Over gRPC, {RATE} checks a second on the memory store by a schedule: {} rounds of {} checks",
         plan.check_rounds, plan.scheduled_checks
     ));
-    let of = |value: fn(&Measured) -> u64| Spread::of(rounds.iter().map(|round| value(round) as f64));
+    let spread = |rounds: &[Measured], value: fn(&Measured) -> u64| {
+        Spread::of(rounds.iter().map(|round| value(round) as f64))
+    };
+    let of = |value| spread(&rounds, value);
     let p50 = of(|round| round.latencies.value_at_percentile(50.0));
     section.figure("scheduled.memory.p50_us", "p50 us, from the scheduled moment", p50);
     let p99 = of(|round| round.latencies.value_at_percentile(99.0));
@@ -51,22 +55,35 @@ pub(crate) async fn measure(report: &mut Report, plan: &Plan) {
     section.figure("scheduled.memory.max_us", "max us", of(|round| round.latencies.max()));
     let late = of(|round| round.late.value_at_percentile(99.0));
     section.figure("scheduled.late.p99_us", "of which sent too late, p99 us", late);
+    let p99 = spread(&nothing, |round| round.latencies.value_at_percentile(99.0));
+    section.figure("scheduled.nothing.p99_us", "no such method by the same schedule, p99 us", p99);
 }
 
-/// Sends so many checks, each when it is due.
-async fn ask(connections: &[Connection], requests: &Arc<Vec<Accounts>>, checks: u32) -> Measured {
+/// What is sent.
+#[derive(Clone, Copy)]
+enum Call {
+    Check,
+    /// The same to a method that does not exist.
+    Nothing,
+}
+
+/// Sends so many calls, each when it is due.
+async fn ask(connections: &[Connection], requests: &Arc<Vec<Accounts>>, calls: u32, call: Call) -> Measured {
     let (connections, requests, runtime) = (connections.to_vec(), Arc::clone(requests), Handle::current());
     // A thread of its own, since tokio's timers are no finer than a millisecond.
     let sending = tokio::task::spawn_blocking(move || {
         let (mut answers, mut late) = (JoinSet::new(), histogram());
         let in_turn = connections.into_iter().cycle().zip(requests.iter().copied().cycle());
         let start = Instant::now();
-        for (check, (connection, accounts)) in (0..checks).zip(in_turn) {
-            let due = start + Duration::from_secs(1) * check / RATE;
+        for (number, (connection, accounts)) in (0..calls).zip(in_turn) {
+            let due = start + Duration::from_secs(1) * number / RATE;
             thread::sleep(due.saturating_duration_since(Instant::now()));
             record(&mut late, due.elapsed());
             let answer = async move {
-                connection.check(accounts).await;
+                match call {
+                    Call::Check => connection.check(accounts).await,
+                    Call::Nothing => connection.nothing(accounts).await,
+                }
                 due.elapsed()
             };
             answers.spawn_on(answer, &runtime);

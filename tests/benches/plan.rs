@@ -21,7 +21,7 @@ impl Plan {
     pub(crate) const FULL: Self = Self {
         name: "full",
         accounts: 15_000,
-        script_rounds: 20,
+        script_rounds: 5,
         check_rounds: 5,
         check_time: Duration::from_secs(2),
         scheduled_checks: 20_000,

@@ -23,7 +23,8 @@ end";
 /// Calls in flight.
 const CALLERS: usize = 8;
 
-/// So many calls of each script follow each other, so that what disturbs the machine disturbs all of them.
+/// So many calls of each script follow each other, so that what disturbs the machine disturbs all of them, and all of
+/// them are made within a second.
 const TURN: usize = 500;
 
 /// Of a turn's requests, those that are asked again and again within the second.
@@ -47,8 +48,8 @@ struct Bench {
     redis: MultiplexedConnection,
     incr: redis::Script,
     requests: Vec<Accounts>,
-    /// When every account had cost in all of the last 60 seconds.
-    busy_at: Option<Instant>,
+    /// For each turn, when its accounts last had cost in all of the 60 seconds before.
+    busy_at: Vec<Option<Instant>>,
     sequence: u64,
 }
 
@@ -58,9 +59,10 @@ pub(crate) async fn measure(report: &mut Report, redis: &RedisServer, plan: &Pla
         redis: redis.client().await,
         incr: redis::Script::new(INCR),
         requests: shuffled(plan.accounts / 3),
-        busy_at: None,
+        busy_at: Vec::new(),
         sequence: 0,
     };
+    bench.busy_at = vec![None; bench.requests.len().div_ceil(TURN)];
     bench.load_scripts().await;
     let mut rounds = Vec::new();
     for _ in 0..plan.script_rounds {
@@ -96,10 +98,10 @@ impl Bench {
 
     /// Microseconds a call.
     async fn round(&mut self) -> [f64; ROWS.len()] {
-        self.keep_busy().await;
         self.sequence += 1;
         let mut micros = [0.0; ROWS.len()];
-        for requests in self.requests.chunks(TURN) {
+        for (turn, requests) in self.requests.chunks(TURN).enumerate() {
+            self.busy_at[turn] = Some(self.keep_busy(requests, self.busy_at[turn]).await);
             for (sum, of_turn) in micros.iter_mut().zip(self.turn(requests).await) {
                 *sum += of_turn * requests.len() as f64;
             }
@@ -119,15 +121,25 @@ impl Bench {
         [incr, deny, admit, settle, admit_again]
     }
 
-    /// Charges every account in each second that has passed, and waits until the second is over: the next call is the
-    /// first in its own.
-    async fn keep_busy(&mut self) {
-        let passed = self.busy_at.map_or(BUCKETS - 1, |at| at.elapsed().as_secs() + 1);
-        self.busy_at = Some(Instant::now());
-        let entries = self.requests.iter().flat_map(|accounts| accounts.entries(0..=passed.min(BUCKETS - 1)));
+    /// Charges the accounts in each second that has passed, and waits until the next begins: one bucket closes, and one
+    /// leaves. Returns when it was.
+    async fn keep_busy(&self, requests: &[Accounts], busy_at: Option<Instant>) -> Instant {
+        // The charges take some milliseconds, and are all made within one second of Redis.
+        self.next_second().await;
+        let now = Instant::now();
+        let passed = busy_at.map_or(BUCKETS - 1, |at| at.elapsed().as_secs() + 1);
+        let entries = requests.iter().flat_map(|accounts| accounts.entries(0..=passed.min(BUCKETS - 1)));
         let charges = Charges { mark: None, entries: entries.collect() };
         self.store.settle(&charges).await.expect("charges that are counted");
-        sleep(SECOND).await;
+        self.next_second().await;
+        now
+    }
+
+    /// Waits until Redis' clock is in its next second.
+    async fn next_second(&self) {
+        let time = redis::cmd("TIME").query_async(&mut self.redis.clone()).await;
+        let (_, micros): (u64, u64) = time.expect("the time");
+        sleep(SECOND - Duration::from_micros(micros) + Duration::from_millis(1)).await;
     }
 
     /// What the calls cost Redis each, in microseconds, and what they returned.

@@ -13,7 +13,7 @@ use crate::{admit, report, used};
 
 /// Of a value: where the sums and the closed buckets begin.
 const SUMS: usize = 7;
-const HEAD: usize = 41;
+const HEAD: usize = 42;
 
 struct Poisoned {
     _server: RedisServer,
@@ -75,13 +75,14 @@ impl Poisoned {
 #[tokio::test]
 async fn f09_garbage_is_an_error() {
     let poisoned = Poisoned::start().await;
-    for value in ["nan", "inf", "-1", "1e309", "0", "\0", &"x".repeat(41), &"9".repeat(1000)] {
+    for value in ["nan", "inf", "-1", "1e309", "0", "\0", &"x".repeat(HEAD), &"9".repeat(1000)] {
         poisoned.assert_unreadable(value.as_bytes(), value).await;
     }
-    poisoned.assert_unreadable(&[0; 41], "zeros").await;
-    poisoned.assert_unreadable(&[0xff; 41], "ones").await;
+    poisoned.assert_unreadable(&[0; HEAD], "zeros").await;
+    poisoned.assert_unreadable(&[0xff; HEAD], "ones").await;
     poisoned.assert_unreadable(&poisoned.good_with(0, &[2]), "another version").await;
     poisoned.assert_unreadable(&poisoned.good_with(40, &[60]), "more buckets than a window has").await;
+    poisoned.assert_unreadable(&poisoned.good_with(41, &[1]), "the oldest bucket is none of them").await;
 }
 
 #[tokio::test]

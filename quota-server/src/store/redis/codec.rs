@@ -9,7 +9,7 @@ use redis::Value;
 use crate::store::{Admitted, Entry, Limited, Settlement, Snapshots, StoreError};
 
 /// The head of a value, and each closed bucket after it.
-const HEAD: usize = 41;
+const HEAD: usize = 42;
 const CLOSED: usize = 16;
 
 /// The longest age that a script takes, in microseconds.
