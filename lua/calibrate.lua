@@ -3,13 +3,16 @@
 -- The same arithmetic is quota-core's `Controller`, where it is explained; a model test keeps the two equal. Time is
 -- TIME's alone, in microseconds; limits are in the units of window.lua, shares in millionths.
 --
--- KEYS[1]  the node, a hash: `state`, below, and `report`, the node's last report as the caller packed it
+-- KEYS[1]  the node, a hash: `state`, below; `report`, the node's last report as the caller packed it; and `by`, per
+--          resource 8 bytes: the caller that the last calibration was made for, so that it learns of it where the
+--          answer is lost
 -- ARGV[1]  per resource (cpu, memory, network) 109 bytes: the rule (1 byte: 0 fixed, 1 aimd, 2 double-halve), the
 --          interval (5 bytes), soft limit, backoff factor and pressure (4 bytes each; 2^32-1: not told), whether there was
 --          an OOM kill (1), and per kind (repo, user, ip) min, initial, max, step and what the heaviest account used (6
 --          bytes each; 2^48-1: not told)
 -- ARGV[2]  the report
 -- ARGV[3]  how long the node is remembered, in milliseconds
+-- ARGV[4]  the caller, 8 bytes
 --
 -- state, little-endian (layout q1, version 1): version (1 byte), when the node last reported (7 bytes), and per resource
 -- 78 bytes: whether it is adapted (1); when the interval began and when pressure was last told (7 each); pressure times
@@ -24,14 +27,14 @@
 local call, floor, min, max = redis.call, math.floor, math.min, math.max
 local pack, unpack_struct, sub = struct.pack, struct.unpack, string.sub
 
-local PARAMETERS, HEAD, BLOCK = 109, 8, 78
+local PARAMETERS, HEAD, BLOCK, CALLER = 109, 8, 78, 8
 local BLOCK_FORMAT = '<BI7I7I7I7BI6I6I6I7BI4I6I6I6'
 local FIXED, AIMD, DOUBLE_HALVE = 0, 1, 2
 local HOT, OOM_KILL, CALM, STEADY, SILENT = 1, 2, 3, 4, 5
 local SILENT_INTERVALS, TOLERANCE, UNTOLD = 3, 5e6, 2 ^ 48 - 1
 
-if #KEYS ~= 1 or #ARGV ~= 3 or #ARGV[1] ~= 3 * PARAMETERS or not tonumber(ARGV[3]) then
-  return redis.error_reply('ERR calibrate takes a node, 327 bytes of parameters, a report and a time to live')
+if #KEYS ~= 1 or #ARGV ~= 4 or #ARGV[1] ~= 3 * PARAMETERS or not tonumber(ARGV[3]) or #ARGV[4] ~= CALLER then
+  return redis.error_reply('ERR calibrate takes a node, 327 bytes of parameters, a report, a time to live and a caller')
 end
 local key = KEYS[1]
 local time = redis.call('TIME')
@@ -170,29 +173,32 @@ for _, p in ipairs(asked) do
     return redis.error_reply('ERR no such rule, or no interval')
   end
 end
-local state, repaired = redis.pcall('HGET', key, 'state'), 0
-if type(state) == 'table' then
-  if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end
+local stored, repaired = redis.pcall('HMGET', key, 'state', 'by'), 0
+if stored.err then
+  if not string.find(stored.err, 'WRONGTYPE', 1, true) then return stored end
   call('DEL', key)
-  state, repaired = false, 1
-elseif state and (#state ~= HEAD + 3 * BLOCK or string.byte(state) ~= 1) then
+  stored, repaired = {}, 1
+end
+local state, by = stored[1], stored[2]
+if state and (#state ~= HEAD + 3 * BLOCK or string.byte(state) ~= 1) then
   state, repaired = false, 1
 end
 
-local blocks, calibrated, rebased = { pack('<BI7', 1, clock) }, 0, 0
+if not by or #by ~= 3 * CALLER then by = string.rep('\0', 3 * CALLER) end
+local blocks, callers, calibrated, rebased = { pack('<BI7', 1, clock) }, {}, 0, 0
 for index = 0, 2 do
   local p = asked[index + 1]
   -- What this caller does not adapt is left alone: another may.
-  local c = state and read(state, index)
+  local c, caller = state and read(state, index), sub(by, index * CALLER + 1, (index + 1) * CALLER)
   if p.rule ~= FIXED and (p.told or p.killed == 1) then
     c = c or fresh(p)
     local due, dated = observe(c, p)
-    if due then calibrated = calibrated + 2 ^ index end
+    if due then calibrated, caller = calibrated + 2 ^ index, ARGV[4] end
     if dated then rebased = rebased + 1 end
   end
-  blocks[index + 2] = write(c)
+  blocks[index + 2], callers[index + 1] = write(c), caller
 end
 state = table.concat(blocks)
-call('HSET', key, 'state', state, 'report', ARGV[2])
+call('HSET', key, 'state', state, 'report', ARGV[2], 'by', table.concat(callers))
 call('PEXPIRE', key, ARGV[3])
 return { seconds, micros, state, calibrated, rebased, repaired }

@@ -19,6 +19,8 @@ const STALE: Duration = Duration::from_secs(5);
 /// again and again ([`Quota::refresh_nodes`]); without the store, what was last known stays in force.
 pub struct NodeLimits {
     known: RwLock<HashMap<Box<str>, Arc<KnownNode>>>,
+    /// The step of each resource's limits that was last told, of the known nodes.
+    told: Mutex<HashMap<Box<str>, PerResource<Option<Timestamp>>>>,
     refreshed: Mutex<Instant>,
     stale: AtomicBool,
 }
@@ -34,6 +36,7 @@ impl Default for NodeLimits {
     fn default() -> Self {
         Self {
             known: RwLock::default(),
+            told: Mutex::default(),
             refreshed: Mutex::new(Instant::now()),
             stale: AtomicBool::new(false),
         }
@@ -49,7 +52,13 @@ impl NodeLimits {
         self.known.write().insert(name.into(), Arc::new(node));
     }
 
+    /// Whether a step has not been told yet, which it is from now on.
+    pub(super) fn is_news(&self, node: &str, resource: Resource, at: Timestamp) -> bool {
+        self.told.lock().entry(node.into()).or_default()[resource].replace(at) != Some(at)
+    }
+
     fn replace(&self, nodes: HashMap<Box<str>, Arc<KnownNode>>) {
+        self.told.lock().retain(|name, _| nodes.contains_key(name));
         *self.known.write() = nodes;
         *self.refreshed.lock() = Instant::now();
     }
@@ -100,6 +109,8 @@ impl Quota {
         if let Ok(Nodes { now, nodes, .. }) = self.store.nodes().await {
             let adaptations = self.policy.adaptations();
             let known = nodes.into_iter().map(|node| {
+                // A step is told by the server that it was made for, even where the answer came too late for it.
+                self.tell_steps(&node.name, &node.state, &node.ours);
                 let known = KnownNode::new(node.state, now, adaptations);
                 self.show_node(&node.name, &known);
                 (node.name, Arc::new(known))

@@ -1,4 +1,4 @@
-use quota_core::{Calibration, Kind, Limit, NodeReport, PerKind, PerResource, Resource};
+use quota_core::{Calibration, Kind, Limit, NodeReport, NodeState, PerKind, PerResource, Resource};
 use quota_proto::Invalid;
 
 use super::node_limits::KnownNode;
@@ -46,14 +46,7 @@ impl Quota {
             );
         }
         let known = KnownNode::new(calibrated.state, calibrated.now, adaptations);
-        for (resource, _) in calibrated.calibrated.iter().filter(|(_, calibrated)| **calibrated) {
-            if let Some(controller) = &known.state().controllers[resource]
-                && let Some(last) = &controller.last
-            {
-                self.metrics.nodes.calibrated(&node, resource, last.reason);
-                tell(&node, resource, last, &controller.limits);
-            }
-        }
+        self.tell_steps(&node, known.state(), &calibrated.calibrated);
         let pressured = Pressured {
             calibrated: calibrated.calibrated.iter().any(|(_, calibrated)| *calibrated),
             limits: self.limits_of(Some(&known)),
@@ -62,6 +55,19 @@ impl Quota {
         self.show_node(&pressured.node, &known);
         self.nodes.learn(&pressured.node, known);
         Ok(pressured)
+    }
+
+    /// Counts the last step of each of these resources and says it in the log, once.
+    pub(super) fn tell_steps(&self, node: &str, state: &NodeState, stepped: &PerResource<bool>) {
+        for (resource, _) in stepped.iter().filter(|(_, stepped)| **stepped) {
+            if let Some(controller) = &state.controllers[resource]
+                && let Some(last) = &controller.last
+                && self.nodes.is_news(node, resource, last.at)
+            {
+                self.metrics.nodes.calibrated(node, resource, last.reason);
+                tell(node, resource, last, &controller.limits);
+            }
+        }
     }
 }
 

@@ -30,6 +30,9 @@ pub struct Node {
     pub name: Box<str>,
     /// What is kept of it.
     pub state: NodeState,
+    /// Whether the last step of each resource's limits was made by a report through this store: it may not have come
+    /// to hear of it.
+    pub ours: PerResource<bool>,
 }
 
 /// The nodes that are remembered, at a moment.

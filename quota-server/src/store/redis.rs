@@ -25,6 +25,8 @@ pub struct RedisStore {
     connections: Connections,
     scripts: Scripts,
     length: WindowLength,
+    /// What a node's limits were calibrated for, beside others that share the Redis: a random number.
+    caller: [u8; node_codec::CALLER],
 }
 
 impl RedisStore {
@@ -35,7 +37,12 @@ impl RedisStore {
         length: WindowLength,
         scripts: Scripts,
     ) -> Result<Self, StoreError> {
-        Ok(Self { connections: Connections::new(settings, url)?, scripts, length })
+        Ok(Self {
+            connections: Connections::new(settings, url)?,
+            scripts,
+            length,
+            caller: fastrand::u64(..).to_le_bytes(),
+        })
     }
 
     /// Connects for the first time, with seconds where a decision has milliseconds, and runs a script that reads and a

@@ -12,9 +12,9 @@ use crate::raw::{Raw, key};
 use crate::{admit, report, used};
 
 /// What the server needs of an ACL user, and nothing beside it: its keys are `q1:*`; the scripts on accounts call TIME,
-/// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HGET, HSET, DEL and ZREVRANGE too; the probe SET, the pool
+/// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HMGET, HSET, DEL and ZREVRANGE too; the probe SET, the pool
 /// UNWATCH and PING where a connection may have broken.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 19] = [
     "evalsha",
     "script|load",
     "time",
@@ -23,7 +23,6 @@ const COMMANDS: [&str; 20] = [
     "setrange",
     "pttl",
     "pexpire",
-    "hget",
     "hset",
     "hmget",
     "del",

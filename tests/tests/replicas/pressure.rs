@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use quota_tests::proxy::Proxy;
 use quota_tests::redis::RedisServer;
 use quota_tests::server::ServerProcess;
 use quota_tests::wait::{PATIENCE, until};
@@ -61,16 +62,18 @@ impl Two {
 
     /// Over both servers, how often the limits of CPU were calibrated for this reason.
     async fn counted(&self, reason: &str) -> u64 {
-        let series =
-            format!("quota_calibrations_total{{node=\"gitaly-01\",reason=\"{reason}\",resource=\"cpu\"}} ");
-        let mut sum = 0;
-        for server in &self.servers {
-            let metrics = server.http.get("/metrics").await;
-            let value = metrics.text().lines().find_map(|line| line.strip_prefix(&series)).map(str::to_owned);
-            sum += value.map_or(0, |value| value.parse::<u64>().unwrap());
-        }
-        sum
+        let [one, other] = &self.servers;
+        counted(one, "cpu", reason).await + counted(other, "cpu", reason).await
     }
+}
+
+async fn counted(server: &ServerProcess, resource: &str, reason: &str) -> u64 {
+    let series = format!(
+        "quota_calibrations_total{{node=\"gitaly-01\",reason=\"{reason}\",resource=\"{resource}\"}} "
+    );
+    let metrics = server.http.get("/metrics").await;
+    let value = metrics.text().lines().find_map(|line| line.strip_prefix(&series)).map(str::to_owned);
+    value.map_or(0, |value| value.parse().unwrap())
 }
 
 fn change(old: &str, new: &str, reason: &str) -> (String, String, String) {
@@ -146,4 +149,43 @@ async fn a_check_on_one_server_is_compared_with_the_limit_that_another_set() {
     assert_eq!(denied["denied_by"], expected);
     let elsewhere = json!({ "node": "gitaly-02", "accounts": { "user": "u" } });
     assert_eq!(other.http.post("/v1/check", &elsewhere).await.status, 200);
+}
+
+/// The step is made; that nobody was told of it at once is no reason that nobody ever is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_whose_reply_is_lost_is_told_once_by_the_server_that_asked_for_it() {
+    let redis = RedisServer::start().await;
+    let proxy = Proxy::to(redis.port()).await;
+    let (behind, beside) = (proxy.redis_url(), redis.url());
+    let start = async |url: &str| {
+        let settings = [("QUOTA__ADAPT__MEMORY__RULE", "aimd"), ("QUOTA__STORE__URL", url)];
+        ServerProcess::start(&settings).await
+    };
+    let (asked, other) = (start(&behind).await, start(&beside).await);
+    let first = asked.http.post("/v1/pressure", &json!({ "node": "gitaly-01", "memory": 0.5 })).await;
+    assert_eq!(first.status, 200, "{}", first.text());
+
+    proxy.drop_reply_to("the-lost-step");
+    let heaviest = json!([{ "kind": "user", "id": "the-lost-step", "memory": 1.0 }]);
+    let killed = json!({ "node": "gitaly-01", "memory": 0.99, "events": ["oom_kill"], "heaviest": heaviest });
+    let lost = asked.http.post("/v1/pressure", &killed).await;
+    assert_eq!((lost.status, proxy.dropped()), (503, 1), "{}", lost.text());
+
+    for server in [&asked, &other] {
+        until(PATIENCE, "both to know the step", async || {
+            let metrics = server.http.get("/metrics").await;
+            let pressure = "quota_node_pressure{node=\"gitaly-01\",resource=\"memory\"} 0.99";
+            metrics.text().contains(pressure).then_some(())
+        })
+        .await;
+    }
+    let told = async |server: &ServerProcess| {
+        let lines = server.log("limit changed");
+        let of_user = lines.iter().filter(|line| line.contains("kind=\"user\"")).count();
+        (of_user, counted(server, "memory", "oom_kill").await)
+    };
+    assert_eq!((told(&asked).await, told(&other).await), ((1, 1), (0, 0)));
+    let again = asked.http.post("/v1/pressure", &json!({ "node": "gitaly-01", "memory": 0.5 })).await;
+    assert_eq!((again.status, &again.json()["calibrated"]), (200, &json!(false)));
+    assert_eq!((told(&asked).await, told(&other).await), ((1, 1), (0, 0)));
 }

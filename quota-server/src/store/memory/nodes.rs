@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quota_core::{Adaptations, NodeReport, NodeState, Timestamp};
+use quota_core::{Adaptations, NodeReport, NodeState, PerResource, Timestamp};
 
 use crate::store::node::remembered_for;
 use crate::store::{Calibrated, MAX_NODES, Node, Nodes, StoreError};
@@ -50,7 +50,11 @@ impl MemoryNodes {
     pub(super) fn list(&self, now: Timestamp) -> Nodes {
         let mut nodes = self.0.lock();
         forget(&mut nodes, now);
-        let nodes = nodes.iter().map(|(name, known)| Node { name: name.clone(), state: known.state.clone() });
+        let nodes = nodes.iter().map(|(name, known)| Node {
+            name: name.clone(),
+            state: known.state.clone(),
+            ours: PerResource::new(true, true, true),
+        });
         Nodes { now, nodes: nodes.collect(), unreadable: 0 }
     }
 }

@@ -15,6 +15,9 @@ use crate::store::{Calibrated, Node, Nodes, StoreError};
 const HEAD: usize = 8;
 const BLOCK: usize = 78;
 
+/// The length of a caller's name.
+pub(super) const CALLER: usize = 8;
+
 /// Stand for what was not told.
 const UNTOLD_SHARE: u64 = (1 << 32) - 1;
 const UNTOLD: u64 = (1 << 48) - 1;
@@ -77,15 +80,21 @@ pub(super) fn names(reply: &[Value]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The nodes of those names, of which state and report are `stored`. One that has just been forgotten is no more.
-pub(super) fn nodes(reply: &[Value], stored: &[Option<Value>]) -> Result<Nodes, StoreError> {
+/// The nodes of those names, of which state, report and callers are `stored`. One that has just been forgotten is no more.
+pub(super) fn nodes(
+    reply: &[Value],
+    stored: &[Option<Value>],
+    caller: [u8; CALLER],
+) -> Result<Nodes, StoreError> {
     let [seconds, micros, ..] = reply else { return Err(malformed("nodes: too short")) };
     let mut nodes = Nodes { now: timestamp(seconds, micros)?, nodes: Vec::new(), unreadable: 0 };
     for (name, fields) in names(reply).zip(stored) {
         match fields {
             Some(Value::Array(fields)) if fields.iter().all(|field| *field == Value::Nil) => {}
             Some(Value::Array(fields)) => match node_state(fields) {
-                Some(state) => nodes.nodes.push(Node { name: name.into(), state }),
+                Some(state) => {
+                    nodes.nodes.push(Node { name: name.into(), state, ours: ours(fields, caller) });
+                }
                 None => nodes.unreadable += 1,
             },
             None => nodes.unreadable += 1,
@@ -97,10 +106,17 @@ pub(super) fn nodes(reply: &[Value], stored: &[Option<Value>]) -> Result<Nodes, 
 }
 
 fn node_state(fields: &[Value]) -> Option<NodeState> {
-    let [Value::BulkString(state), Value::BulkString(report)] = fields else { return None };
+    let [Value::BulkString(state), Value::BulkString(report), ..] = fields else { return None };
     let (seen, controllers) = controllers(state)?;
     let report = v1::ReportPressureRequest::decode(report.as_slice()).ok()?;
     Some(NodeState { seen, report: node_report(report, Account::from_spelling).ok()?, controllers })
+}
+
+/// Whether the last calibration of each resource was made for this caller.
+fn ours(fields: &[Value], caller: [u8; CALLER]) -> PerResource<bool> {
+    let Some(Value::BulkString(callers)) = fields.get(2) else { return PerResource::default() };
+    let mut callers = callers.chunks_exact(CALLER);
+    PerResource::from_fn(|_| callers.next() == Some(&caller))
 }
 
 /// When a node last reported, and its limits.

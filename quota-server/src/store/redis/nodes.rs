@@ -24,7 +24,7 @@ impl RedisStore {
         let lifetime = remembered_for(adaptations);
         let mut call = self.scripts.calibrate.key(key(node));
         call.arg(codec::parameters(report, adaptations)).arg(codec::report(node, report));
-        call.arg(lifetime.as_millis() as u64);
+        call.arg(lifetime.as_millis() as u64).arg(&self.caller);
         let reply: Option<Vec<Value>> = self
             .connections
             .run_aside(async |connection| {
@@ -52,7 +52,7 @@ impl RedisStore {
                 Ok((names, stored))
             })
             .await?;
-        codec::nodes(&names, &stored)
+        codec::nodes(&names, &stored, self.caller)
     }
 }
 
@@ -83,14 +83,14 @@ async fn register(
     noted.exec_async(connection).await
 }
 
-/// State and report of each node; `None` for a key that holds something else.
+/// State, report and callers of each node; `None` for a key that holds something else.
 async fn read<'a>(
     names: impl Iterator<Item = &'a str>,
     connection: &mut MultiplexedConnection,
 ) -> RedisResult<Vec<Option<Value>>> {
     let mut asked = redis::pipe();
     for name in names {
-        asked.cmd("HMGET").arg(key(name)).arg("state").arg("report");
+        asked.cmd("HMGET").arg(key(name)).arg("state").arg("report").arg("by");
     }
     if asked.is_empty() {
         return Ok(Vec::new());
