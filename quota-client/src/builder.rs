@@ -3,9 +3,9 @@ use std::time::Duration;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
-use crate::Client;
 use crate::client::Settings;
 use crate::pool::Pool;
+use crate::{Client, InvalidPressureSettings, PressureSettings};
 
 /// How long connecting to an endpoint may take. Requests do not wait for it beyond their deadline.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -53,6 +53,9 @@ pub enum BuildError {
         /// What it must be, or must not be.
         reason: String,
     },
+    /// A setting of pressure that could not work.
+    #[error("pressure: {0}")]
+    Pressure(#[from] InvalidPressureSettings),
     /// A duration that would never let anything happen.
     #[error("the deadline and the report interval must be longer than nothing")]
     Duration,
@@ -97,6 +100,12 @@ impl Builder {
         self
     }
 
+    /// From where on signals of pressure are events, and what is looked at.
+    pub fn pressure(mut self, settings: PressureSettings) -> Self {
+        self.settings.pressure = settings;
+        self
+    }
+
     /// The authority, in PEM, whose certificates `https` endpoints have. Unless set, those of the machine.
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.ca_certificate = Some(pem.into());
@@ -117,6 +126,7 @@ impl Builder {
         if self.settings.deadline.is_zero() || self.settings.report_interval.is_zero() {
             return Err(BuildError::Duration);
         }
+        self.settings.pressure.check()?;
         let authorization = self.token.as_deref().map(authorization).transpose()?;
         let ca_certificate = self.ca_certificate.as_deref();
         let endpoints = self.endpoints.iter().map(|address| endpoint(address, ca_certificate));

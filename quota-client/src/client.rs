@@ -10,7 +10,9 @@ use crate::builder::Builder;
 use crate::pool::{NoAnswer, Pool};
 use crate::shared::Shared;
 use crate::work::Reservation;
-use crate::{Admission, Decision, Denial, Meter, Request, Stats, reporter, status};
+use crate::{
+    Admission, Decision, Denial, Meter, PressureSample, PressureSettings, Request, Stats, reporter, status,
+};
 
 /// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
 ///
@@ -31,6 +33,7 @@ pub(crate) struct Settings {
     pub(crate) report_interval: Duration,
     /// How long one attempt to send a report may take.
     pub(crate) report_deadline: Duration,
+    pub(crate) pressure: PressureSettings,
 }
 
 /// The service gives its store 50 ms; its word that the store is lost, which may be a refusal, comes after that and
@@ -44,6 +47,7 @@ impl Default for Settings {
             deadline: DEADLINE,
             report_interval: Duration::from_secs(1),
             report_deadline: Duration::from_secs(5),
+            pressure: PressureSettings::default(),
         }
     }
 }
@@ -105,6 +109,11 @@ impl Client {
     /// Meters work that is not asked about, such as what belongs to an admitted request.
     pub fn meter(&self, request: &Request) -> Meter {
         self.sound(request).map_or(Meter::new(None), |request| self.metered(&request, None))
+    }
+
+    /// How loaded this machine was when it was last looked at, which is each second; none before that.
+    pub fn pressure(&self) -> Option<Arc<PressureSample>> {
+        self.shared.pressure.borrow().clone()
     }
 
     /// What the client did since it was built.

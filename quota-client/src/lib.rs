@@ -72,9 +72,10 @@
 //!   ended. It counts once: a report is sent again unchanged until it is acknowledged or a minute old.
 //! - Memory is bounded: at most 10,240 charges wait, none older than a minute, and what is given up is counted.
 //!
-//! - Each second it tells how loaded the machine is, and what the heaviest accounts used on it: the fileserver's limits
-//!   follow. What an account used on this fileserver goes with each question, since those limits are compared with it. So
-//!   a fileserver that is named has one client: one that is several processes would tell a part each.
+//! - Each second it tells how loaded the machine is, by the limits of this process's cgroups, and what the heaviest
+//!   accounts used on it: the fileserver's limits follow. [`Client::pressure`] tells the same, for a gauge. What an
+//!   account used on this fileserver goes with each question, since those limits are compared with it. So a fileserver
+//!   that is named has one client: one that is several processes would tell a part each.
 //!
 //! It meters CPU and network. What memory costs is not metered yet.
 
@@ -107,6 +108,10 @@ pub use decision::{Admission, Decision};
 pub use denial::{Cause, Denial, ERROR_REASON, OverQuota};
 pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};
 pub use meter::{ChildMeter, Meter};
+pub use pressure::{
+    InvalidSettings as InvalidPressureSettings, Reading as PressureReading, Sample as PressureSample,
+    Settings as PressureSettings, Signal as PressureSignal,
+};
 pub use quota_core::{Account, Cost, InvalidAccount, Ipv6Prefix, Kind, Resource};
 pub use quota_proto::{ERROR_DOMAIN, STORE_UNAVAILABLE};
 pub use request::Request;

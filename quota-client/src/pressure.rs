@@ -1,15 +1,43 @@
-//! Tells the service, each second, how loaded this machine is: the limits of this fileserver follow.
+//! Samples, each second, how loaded this machine is, and tells the service: the limits of this fileserver follow.
+//!
+//! `files` is what is read, `cgroup` finds where it is, `value` understands it, and a module for each kind of signal
+//! compares it with its limit; `judge` compares that with thresholds and remembers failures.
 
+mod cgroup;
+mod counters;
+mod cpu;
+mod files;
+mod judge;
 mod machine;
+mod measured;
+mod memory;
+mod network;
+mod oom;
+mod reader;
+mod repositories;
+mod sample;
+mod sampler;
+mod settings;
+mod signal;
+mod stalled;
+mod value;
+
+#[cfg(test)]
+mod tests;
 
 use std::error::Error as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quota_proto::v1;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Response;
 
-use self::machine::Sampler;
+use self::files::Machine;
+pub use self::sample::{Reading, Sample};
+use self::sampler::Sampler;
+pub use self::settings::{InvalidSettings, Settings};
+pub use self::signal::Signal;
 use crate::outage::Outage;
 use crate::pool::{NoAnswer, Service};
 use crate::shared::Shared;
@@ -17,35 +45,36 @@ use crate::status::has_no_store;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Goes on until it is dropped. Nothing is told of a fileserver without a name.
+/// Goes on until it is dropped. Each sample is shown to the rest of the client; of a fileserver without a name, nothing
+/// is told to the service.
 pub(crate) async fn run(shared: &Shared) {
-    if shared.settings.node.is_empty() {
-        return std::future::pending().await;
-    }
-    let mut sampler = Sampler::default();
+    let mut sampler = Sampler::new(Machine, "/proc/self", shared.settings.pressure.clone());
     let outage = Outage::default();
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        tell(shared, &mut sampler, &outage).await;
+        let sample = Arc::new(sampler.sample(INTERVAL).await);
+        shared.pressure.send_replace(Some(Arc::clone(&sample)));
+        if !shared.settings.node.is_empty() {
+            tell(shared, &sample, &outage).await;
+        }
     }
 }
 
 /// What is late says nothing any more: it is not sent again.
-async fn tell(shared: &Shared, sampler: &mut Sampler, outage: &Outage) {
-    let sample = sampler.sample();
+async fn tell(shared: &Shared, sample: &Sample, outage: &Outage) {
     let (active, heaviest) = shared.usage.lock().heaviest(Instant::now());
     let message = v1::ReportPressureRequest {
         node: shared.settings.node.clone(),
-        pressure: Some(sample.pressure),
+        pressure: Some(sample.pressure()),
+        events: sample.events_to_tell(),
         capacity: Some(sample.capacity),
         active: Some(active),
         heaviest,
-        ..v1::ReportPressureRequest::default()
     };
-    // What is answered decides nothing of who is asked about requests, unless the store is lost, which is lost for those
-    // too. A service of before this was there answers that it does not know it.
+    // What is answered decides nothing of who is asked about requests, unless the store is lost, which is lost for
+    // those too. A service of before this was there answers that it does not know it.
     let call = |mut client: Service, message| async move {
         match client.report_pressure(message).await {
             Ok(_) => Ok(Response::new(Ok(()))),

@@ -4,13 +4,14 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use quota_proto::{Invalid, v1};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::client::Settings;
 use crate::outage::Outage;
 use crate::pending::{Pending, Spent};
 use crate::pool::Pool;
+use crate::pressure::Sample;
 use crate::process::Family;
 use crate::usage::Usage;
 use crate::work::{Reservation, Work};
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) pending: Mutex<Pending>,
     /// What accounts used on this fileserver.
     pub(crate) usage: Mutex<Usage>,
+    /// How loaded the machine is: a new sample each second, none before the first.
+    pub(crate) pressure: watch::Sender<Option<Arc<Sample>>>,
     /// There are charges to report.
     pub(crate) collected: Notify,
     /// A report is acknowledged or given up.
@@ -44,6 +47,7 @@ impl Shared {
             pool,
             pending: Mutex::default(),
             usage: Mutex::new(Usage::new(Instant::now())),
+            pressure: watch::Sender::new(None),
             collected: Notify::new(),
             landed: Notify::new(),
             stats: Mutex::default(),

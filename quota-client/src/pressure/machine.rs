@@ -1,105 +1,110 @@
-//! How loaded the machine is, from `/proc` (proc(5)). What cannot be read is absent, which is not healthy.
+//! What the machine has and how much of it is in use, from `/proc` (proc(5)).
 
-use std::fs;
+use std::ops::RangeInclusive;
+use std::path::Path;
 
-use quota_proto::v1;
+use super::counters::Counters;
+use super::files::Files;
+use super::measured::{Absent, Figure, Measured, read, share};
 
-/// Compares the machine with what it was at the last sample.
-#[derive(Debug, Default)]
-pub(super) struct Sampler {
-    before: Option<Processors>,
-}
-
-/// How loaded the machine is, and what it has.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sample {
-    pub(super) pressure: v1::Pressure,
-    pub(super) capacity: v1::Capacity,
-}
-
-/// The processors since the machine's start, in clock ticks.
+/// The processors that a process may run on, since the machine's start, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Processors {
+pub(super) struct Processors {
     busy: u64,
     all: u64,
-    count: u64,
+    pub(super) count: u64,
 }
 
+/// In bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Memory {
-    total_kib: u64,
-    available_kib: u64,
-}
-
-impl Sampler {
-    /// The first sample has no pressure of the processors: there is nothing to compare with.
-    pub(super) fn sample(&mut self) -> Sample {
-        let read = |file| fs::read_to_string(file).unwrap_or_default();
-        self.compare(Processors::parse(&read("/proc/stat")), Memory::parse(&read("/proc/meminfo")))
-    }
-
-    fn compare(&mut self, processors: Option<Processors>, memory: Option<Memory>) -> Sample {
-        let before = std::mem::replace(&mut self.before, processors);
-        let cpu = processors.zip(before).and_then(|(now, before)| now.share_busy_since(before));
-        Sample {
-            pressure: v1::Pressure { cpu, memory: memory.map(Memory::share_held), network: None },
-            capacity: v1::Capacity {
-                cpu_millicores: processors.map(|processors| processors.count * 1000),
-                memory_bytes: memory.map(|memory| memory.total_kib.saturating_mul(1024)),
-                network_bytes_per_second: None,
-            },
-        }
-    }
+pub(super) struct Memory {
+    pub(super) total: u64,
+    available: u64,
 }
 
 impl Processors {
-    /// `/proc/stat`: the line `cpu` with user, nice, system, idle, iowait, irq, softirq and steal, and a line for each.
-    fn parse(text: &str) -> Option<Self> {
-        let ticks: Vec<u64> = text
-            .lines()
-            .find_map(|line| line.strip_prefix("cpu "))?
-            .split_ascii_whitespace()
-            .map_while(|ticks| ticks.parse().ok())
-            .collect();
-        // What guests use is in user and nice already.
-        let ticks = ticks.get(..8)?;
-        let all = ticks.iter().fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
-        let is_one = |line: &&str| {
-            line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        let count = text.lines().filter(is_one).count() as u64;
-        (count > 0).then_some(Self {
-            busy: all.saturating_sub(ticks[3]).saturating_sub(ticks[4]),
-            all,
-            count,
-        })
+    const FILE: &'static str = "/proc/stat";
+
+    /// `process` is its directory in `/proc`. Where that does not tell which processors it may run on, it is all of
+    /// them.
+    pub(super) fn read(files: &impl Files, process: &Path) -> Result<Self, Absent> {
+        let status = read(files, &process.join("status")).unwrap_or_default();
+        let stat = read(files, Path::new(Self::FILE))?;
+        Self::parse(&stat, &allowed(&status)).ok_or_else(|| Absent::garbage(Path::new(Self::FILE), &stat))
     }
 
-    /// Idle time can step back a little (proc(5)), and then nothing is known.
-    fn share_busy_since(self, before: Self) -> Option<f64> {
-        let (busy, all) = (self.busy.checked_sub(before.busy)?, self.all.checked_sub(before.all)?);
-        (all > 0).then(|| busy as f64 / all as f64)
+    /// For each processor a line `cpuN` with user, nice, system, idle, iowait, irq, softirq and steal.
+    fn parse(text: &str, allowed: &[RangeInclusive<u32>]) -> Option<Self> {
+        let mut processors = Self { busy: 0, all: 0, count: 0 };
+        for line in text.lines().filter_map(|line| line.strip_prefix("cpu")) {
+            let mut fields = line.split_ascii_whitespace();
+            // The sum of all has no number.
+            let Some(number) = fields.next().filter(|_| !line.starts_with(' ')) else { continue };
+            let Ok(number) = number.parse() else { continue };
+            if !allowed.is_empty() && !allowed.iter().any(|range| range.contains(&number)) {
+                continue;
+            }
+            // What guests use is in user and nice already.
+            let ticks: Vec<u64> = fields.take(8).map_while(|ticks| ticks.parse().ok()).collect();
+            let [_, _, _, idle, waiting, _, _, _] = ticks[..] else { return None };
+            let all = ticks.iter().fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
+            processors.all = processors.all.saturating_add(all);
+            let busy = all.saturating_sub(idle).saturating_sub(waiting);
+            processors.busy = processors.busy.saturating_add(busy);
+            processors.count += 1;
+        }
+        (processors.count > 0).then_some(processors)
+    }
+
+    /// The share of their time in which they were busy, whoever used them.
+    pub(super) fn used(&self, counters: &mut Counters) -> Measured {
+        let file = Path::new(Self::FILE);
+        let busy = counters.gained(file, "busy", self.busy);
+        // Idle time can step back a little (proc(5)), and then nothing is known.
+        let all = counters.gained(file, "all", self.all).filter(|ticks| *ticks > 0);
+        let (busy, all) = busy.zip(all).ok_or(Absent::Unset)?;
+        Ok(share(busy as f64, all as f64, file))
     }
 }
 
+/// `Cpus_allowed_list: 0-3,8` of `/proc/PID/status`, which is less than all in a cpuset or with an affinity.
+fn allowed(status: &str) -> Vec<RangeInclusive<u32>> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').filter_map(range).collect()
+}
+
 impl Memory {
-    fn parse(text: &str) -> Option<Self> {
-        let kib = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-        };
-        let (total_kib, available_kib) = (kib("MemTotal")?, kib("MemAvailable")?);
-        (total_kib > 0).then_some(Self { total_kib, available_kib })
+    const FILE: &'static str = "/proc/meminfo";
+
+    pub(super) fn read(files: &impl Files) -> Result<Self, Absent> {
+        let text = read(files, Path::new(Self::FILE))?;
+        Self::parse(&text).ok_or_else(|| Absent::garbage(Path::new(Self::FILE), &text))
     }
 
-    /// Page cache that can be given up is available.
-    fn share_held(self) -> f64 {
-        self.total_kib.saturating_sub(self.available_kib) as f64 / self.total_kib as f64
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        let (total, available) = (bytes("MemTotal")?, bytes("MemAvailable")?);
+        (total > 0).then_some(Self { total, available })
+    }
+
+    /// The share that cannot be given to whoever asks. Page cache that can be given up is available.
+    pub(super) fn held(&self) -> Figure {
+        let held = self.total.saturating_sub(self.available);
+        share(held as f64, self.total as f64, Path::new(Self::FILE))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     const STAT: &str = "cpu  100 10 50 800 40 0 0 0 7 7\ncpu0 60 5 25 400 20 0 0 0 0 0\ncpu1 40 5 25 400 20 0 0 0 0 0\n\
@@ -107,41 +112,51 @@ mod tests {
 
     #[test]
     fn the_share_of_time_that_processors_were_busy() {
-        let before = Processors::parse(STAT).unwrap();
+        let before = Processors::parse(STAT, &[]).unwrap();
         assert_eq!(before, Processors { busy: 160, all: 1000, count: 2 });
-        let now = Processors { busy: 310, all: 1200, count: 2 };
-        assert_eq!(now.share_busy_since(before), Some(0.75));
-        assert_eq!(before.share_busy_since(before), None);
-        assert_eq!(before.share_busy_since(now), None);
-        let mut sampler = Sampler::default();
-        let first = sampler.compare(Some(before), None);
-        assert_eq!((first.pressure.cpu, first.capacity.cpu_millicores), (None, Some(2000)));
-        assert_eq!(sampler.compare(Some(now), None).pressure.cpu, Some(0.75));
+        let (mut counters, start) = (Counters::default(), Instant::now());
+        let mut used = |busy, all| {
+            counters.step(start);
+            Processors { busy, all, count: 2 }.used(&mut counters).map(|figure| figure.value)
+        };
+        assert_eq!(used(160, 1000), Err(Absent::Unset), "there is nothing to compare with");
+        assert_eq!(used(310, 1200), Ok(0.75));
+        assert_eq!(used(310, 1200), Err(Absent::Unset), "no time has passed");
+        assert_eq!(used(305, 1190), Err(Absent::Unset), "idle time stepped back");
+        assert_eq!(used(300, 1200), Ok(0.0));
+    }
+
+    #[test]
+    fn only_processors_that_the_process_may_run_on_count() {
+        let allowed =
+            |list: &str| allowed(&format!("Name:\tx\nCpus_allowed_list:\t{list}\nMems_allowed:\t1\n"));
+        let one = Processors { busy: 70, all: 490, count: 1 };
+        assert_eq!(Processors::parse(STAT, &allowed("1,7-9")), Some(one));
+        assert_eq!(Processors::parse(STAT, &allowed("0-4294967295")).unwrap().count, 2);
+        assert_eq!(
+            Processors::parse(STAT, &allowed("x")).unwrap().count,
+            2,
+            "what is not understood is no limit"
+        );
+        assert_eq!(Processors::parse(STAT, &allowed("5")), None);
     }
 
     #[test]
     fn memory_that_can_be_given_up_is_not_held() {
         let text = "MemTotal:       1000 kB\nMemFree:          10 kB\nMemAvailable:    250 kB\n";
         let memory = Memory::parse(text).unwrap();
-        assert_eq!((memory.total_kib, memory.share_held()), (1000, 0.75));
+        assert_eq!((memory.total, memory.held().value), (1_024_000, 0.75));
     }
 
     #[test]
     fn what_cannot_be_read_is_absent() {
-        for text in ["", "cpu 1 2 3", "cpu  a b", "cpu  1 2 3 4 5 6 7 8\n"] {
-            assert_eq!(Processors::parse(text), None, "{text:?}");
+        for text in ["", "cpu 1 2 3", "cpu  1 2 3 4 5 6 7 8\n", "cpu0 1 2 3", "cpu0 a b"] {
+            assert_eq!(Processors::parse(text, &[]), None, "{text:?}");
         }
         for text in
             ["", "MemTotal: 1 kB", "MemTotal: 0 kB\nMemAvailable: 0 kB", "MemTotal: x kB\nMemAvailable: 1 kB"]
         {
             assert_eq!(Memory::parse(text), None, "{text:?}");
         }
-    }
-
-    #[test]
-    fn this_machine_tells() {
-        let sample = Sampler::default().sample();
-        assert!(sample.capacity.cpu_millicores.is_some_and(|cores| cores >= 1000));
-        assert!(sample.pressure.memory.is_some_and(|share| (0.0..=1.0).contains(&share)));
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::BuildError;
+use crate::{BuildError, PressureSettings};
 
 fn error(builder: Builder) -> BuildError {
     builder.build().unwrap_err()
@@ -27,6 +27,11 @@ async fn what_cannot_work_is_refused() {
     assert_eq!(error(good().node("x".repeat(257))).to_string(), "the node must be at most 256 bytes");
     assert_eq!(error(good().node("a\nb")).to_string(), "the node must not contain control characters");
     assert!(matches!(error(good().deadline(Duration::ZERO)), BuildError::Duration));
+    let pressure = PressureSettings { memory: f64::NAN, ..PressureSettings::default() };
+    assert_eq!(
+        error(good().pressure(pressure)).to_string(),
+        "pressure: memory must be more than 0, and at most 1"
+    );
     let tls = builder("https://quota-1:8081").ca_certificate("not PEM");
     assert!(matches!(error(tls), BuildError::Tls { .. }));
 }

@@ -4,6 +4,7 @@ use quota_proto::v1;
 use tonic::Code;
 
 use super::*;
+use crate::PressureSignal;
 
 #[tokio::test]
 async fn pressure_and_who_is_heaviest_are_told_and_what_was_used_here_goes_with_a_check() {
@@ -14,6 +15,8 @@ async fn pressure_and_who_is_heaviest_are_told_and_what_was_used_here_goes_with_
     let told = heard.pressures.last().unwrap();
     assert_eq!(told.node, "gitaly-01");
     assert!(told.pressure.unwrap().memory.is_some() && told.capacity.unwrap().cpu_millicores.is_some());
+    let sample = client.pressure().unwrap();
+    assert!(sample.reading(PressureSignal::Memory).value.is_some());
     let active = told.active.unwrap();
     assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(1), Some(0)));
     let heaviest: Vec<_> =
