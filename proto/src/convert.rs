@@ -1,13 +1,15 @@
 mod node;
+mod standing;
 
 use std::time::Duration;
 
-use quota_core::{Accounts, Breach, Comparison, Cost, Ipv6Prefix, Kind, Limit, Mode, Resource, Scope};
+use quota_core::{Accounts, Breach, Cost, Ipv6Prefix, Kind, Limit, Mode, Resource, Scope};
 
 pub use self::node::{
     CAPACITY_BOUNDS, UsedHere, bound_heaviest, check_heaviest, node_report, used_here, wire_active,
     wire_capacity, wire_limits, wire_pressure, wire_report,
 };
+pub use self::standing::{comparisons, resource_standing};
 
 use crate::{Invalid, v1};
 
@@ -131,19 +133,6 @@ impl From<Scope> for v1::Scope {
             Scope::Cluster => Self::Cluster,
             Scope::Node => Self::Node,
         }
-    }
-}
-
-/// What an account used of a resource and what is compared with it.
-pub fn resource_standing(resource: Resource, used: u64, comparison: &Comparison) -> v1::ResourceStanding {
-    v1::ResourceStanding {
-        used: wire_amount(resource, used),
-        limit: Some(limit(resource, comparison.ceiling.limit)),
-        mode: v1::Mode::from(comparison.ceiling.mode).into(),
-        here: comparison.here.map(|here| v1::HereStanding {
-            used: wire_amount(resource, here.used.of(used)),
-            limit: Some(limit(resource, here.limit)),
-        }),
     }
 }
 

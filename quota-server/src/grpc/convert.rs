@@ -121,6 +121,8 @@ impl From<Standing> for v1::Standing {
             cpu: of(Resource::Cpu),
             memory: of(Resource::Memory),
             network: of(Resource::Network),
+            // Every account has the limits of its kind: there are no others yet.
+            own: false,
         }
     }
 }
