@@ -2,9 +2,11 @@ mod roster;
 
 use std::error::Error;
 use std::future::Future;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use quota_proto::v1::quota_service_client::QuotaServiceClient;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
@@ -13,6 +15,10 @@ use tonic::{Code, Response, Status};
 use crate::status::{has_no_store, is_partly_stored, is_transient};
 use roster::{Lease, Outcome, Roster};
 
+/// A probe that is longer on its way than this gives its turn to the next, whatever its own deadline: a service that is
+/// back is seen within this time.
+const PROBE: Duration = Duration::from_secs(1);
+
 /// The service at one endpoint.
 pub(crate) type Service = QuotaServiceClient<Channel>;
 
@@ -20,6 +26,8 @@ pub(crate) type Service = QuotaServiceClient<Channel>;
 pub(crate) struct Pool {
     links: Vec<Link>,
     roster: Mutex<Roster>,
+    /// An endpoint that was set aside works again.
+    recovered: Notify,
     authorization: Option<MetadataValue<Ascii>>,
 }
 
@@ -45,7 +53,8 @@ impl Pool {
     pub(crate) fn new(endpoints: Vec<Endpoint>, authorization: Option<MetadataValue<Ascii>>) -> Self {
         let roster = Mutex::new(Roster::new(endpoints.len()));
         let link = |endpoint: Endpoint| Link { channel: Mutex::new(endpoint.connect_lazy()), endpoint };
-        Self { links: endpoints.into_iter().map(link).collect(), roster, authorization }
+        let links = endpoints.into_iter().map(link).collect();
+        Self { links, roster, recovered: Notify::new(), authorization }
     }
 
     /// Sends `message` by `call` to one endpoint, and to the next only while it is certain that it was not sent;
@@ -63,6 +72,8 @@ impl Pool {
         let mut unsent = NoAnswer::AllAside;
         while let Some(attempt) = self.pick() {
             let client = Service::new(attempt.channel());
+            let deadline =
+                if attempt.lease.is_probe { deadline.min(Instant::now() + PROBE) } else { deadline };
             let reply = tokio::time::timeout_at(deadline, call(client, self.request(message.clone()))).await;
             let status = match reply {
                 Ok(Ok(response)) => {
@@ -83,6 +94,12 @@ impl Pool {
             }
         }
         Err(unsent)
+    }
+
+    /// Ends when an endpoint that was set aside works again; at once where one has since this was last awaited. For one
+    /// task alone.
+    pub(crate) async fn recovered(&self) {
+        self.recovered.notified().await;
     }
 
     fn request<M>(&self, message: M) -> tonic::Request<M> {
@@ -118,6 +135,9 @@ impl Attempt<'_> {
 
     fn note(&self, outcome: Outcome) {
         let aside = self.pool.roster.lock().settle(self.lease, outcome, Instant::now(), fastrand::f64());
+        if self.lease.is_probe && outcome == Outcome::Worked {
+            self.pool.recovered.notify_one();
+        }
         if let Some(aside) = aside {
             let link = &self.pool.links[self.lease.index];
             // Its connection may be half dead: TCP notices a silent peer only after minutes.

@@ -149,7 +149,9 @@ impl<'a> Reporter<'a> {
                     }
                     failures += 1;
                     let wait = backoff::wait(failures, fastrand::f64());
-                    tokio::time::sleep(wait.min(MAX_AGE.saturating_sub(frozen.elapsed()))).await;
+                    let wait = wait.min(MAX_AGE.saturating_sub(frozen.elapsed()));
+                    // Whichever comes first.
+                    let _ = tokio::time::timeout(wait, self.shared.pool.recovered()).await;
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Which endpoint is asked next, as pure state: the time and the jitter are arguments.
 //!
 //! An endpoint that works is kept to. One whose connection fails is set aside, for longer after each failure in a
-//! row; when that time is over, exactly one attempt probes it. One that answers late or poorly is only passed over in
+//! row; when that time is over, exactly one attempt probes it, and where none works, one probe goes on at a time: whoever
+//! else asks is told at once that there is nobody to ask. One that answers late or poorly is only passed over in
 //! favour of another that works, and set aside after [`STRIKES`] in a row: a single slow answer says little. One that
 //! answers without its store is passed over too, and never set aside: were all of them, nobody could refuse any more.
 
@@ -48,6 +49,8 @@ impl Default for State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     pub(super) index: usize,
+    /// Whether it is the probe of one that was set aside.
+    pub(super) is_probe: bool,
     generation: u64,
 }
 
@@ -71,17 +74,20 @@ impl Roster {
         Self { entries: vec![Entry::default(); endpoints], preferred: 0 }
     }
 
-    /// The next endpoint to ask: one that works, else one that is due for its probe, else none.
+    /// The next endpoint to ask: one that works, else one that is due for its probe while no other is probed, else none.
     pub(super) fn pick(&mut self, now: Instant) -> Option<Lease> {
         let order = || (0..self.entries.len()).map(|step| (self.preferred + step) % self.entries.len());
         let working = order().find(|at| matches!(self.entries[*at].state, State::Working { .. }));
         if let Some(index) = working {
-            return Some(Lease { index, generation: self.entries[index].generation });
+            return Some(Lease { index, is_probe: false, generation: self.entries[index].generation });
+        }
+        if self.entries.iter().any(|entry| matches!(entry.state, State::Probing)) {
+            return None;
         }
         let index =
             order().find(|at| matches!(self.entries[*at].state, State::Aside { until } if until <= now))?;
         self.entries[index].enter(State::Probing);
-        Some(Lease { index, generation: self.entries[index].generation })
+        Some(Lease { index, is_probe: true, generation: self.entries[index].generation })
     }
 
     /// Takes note of what became of an attempt. Returns for how long the endpoint is set aside, if it now is.
@@ -92,7 +98,7 @@ impl Roster {
         now: Instant,
         jitter: f64,
     ) -> Option<Duration> {
-        let Lease { index, generation } = lease;
+        let Lease { index, generation, .. } = lease;
         let next = (index + 1) % self.entries.len();
         let entry = &mut self.entries[index];
         if entry.generation != generation {
@@ -164,6 +170,25 @@ mod tests {
         let probe = roster.pick(now + aside + longer).unwrap();
         roster.settle(probe, Outcome::Worked, now, 0.0);
         assert!(roster.pick(now).is_some() && roster.pick(now).is_some());
+    }
+
+    #[test]
+    fn of_several_that_failed_one_is_probed_at_a_time() {
+        let (mut roster, now) = (Roster::new(2), Instant::now());
+        for _ in 0..2 {
+            let lease = roster.pick(now).unwrap();
+            assert!(!lease.is_probe);
+            roster.settle(lease, Outcome::Failed, now, 0.0).unwrap();
+        }
+        let due = now + Duration::from_secs(1);
+        let probe = roster.pick(due).unwrap();
+        assert!(probe.is_probe);
+        assert_eq!(roster.pick(due), None, "the other is due too");
+        roster.settle(probe, Outcome::Failed, due, 0.0).unwrap();
+        let other = roster.pick(due).unwrap();
+        assert!(other.is_probe && other.index != probe.index);
+        roster.settle(other, Outcome::Worked, due, 0.0);
+        assert!(roster.pick(due).is_some_and(|lease| !lease.is_probe));
     }
 
     #[test]
