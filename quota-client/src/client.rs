@@ -1,17 +1,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::Cost;
+use quota_core::{Account, Cost};
 use quota_proto::v1::{self, check_response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::builder::Builder;
+use crate::local::{Hold, judge};
 use crate::pool::{NoAnswer, Pool};
 use crate::shared::Shared;
+use crate::usage::named;
 use crate::work::Reservation;
 use crate::{
-    Admission, Decision, Denial, Meter, PressureSample, PressureSettings, Request, Stats, reporter, status,
+    Admission, Decision, Denial, Meter, PressureSample, PressureSettings, Request, Stats, backoff, reporter,
+    status,
 };
 
 /// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
@@ -65,9 +68,12 @@ impl Client {
         Self { shared, _alive: Arc::new(alive) }
     }
 
-    /// Asks whether a request may be executed. Answers within the deadline, whatever the network does; where the
-    /// service does not answer, the request is allowed, unchecked. It is refused where the service answers that it
-    /// cannot check and is set to refuse then.
+    /// Asks whether a request may be executed. Answers within the deadline, whatever the network does.
+    ///
+    /// Refused without asking, but for one request a second: what names an account whose earlier refusal stands. Where the
+    /// service does not answer, the limits that it last told are enforced on what is used on this fileserver; where none
+    /// are known, the request is allowed. It is refused where the service answers that it cannot check and is set to
+    /// refuse then.
     ///
     /// The question is never sent twice, since each answer may have reserved something.
     pub async fn admit(&self, request: &Request) -> Decision {
@@ -76,6 +82,11 @@ impl Client {
         let Some(request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
+        let accounts: Vec<Account> = named(request.accounts()).map(|(account, _)| account).collect();
+        let refusal = self.shared.local.lock().refusal(&accounts, now);
+        if let Some(denial) = refusal {
+            return Decision::Deny(self.remembered(&denial));
+        }
         let used_here = self.shared.usage.lock().here(request.accounts(), now);
         let check = request.to_check(&self.shared.settings.node, used_here);
         let answer = self
@@ -83,32 +94,93 @@ impl Client {
             .pool
             .ask(check, deadline, |mut client, check| async move { client.check(check).await })
             .await;
-        match self.read(answer) {
+        let now = Instant::now();
+        match self.read(answer, &request, &accounts, now) {
             Ok(Answer::Deny(denial)) => {
+                self.shared.is_back(now);
                 self.shared.checked(|stats| stats.denied += 1);
                 Decision::Deny(denial)
             }
             Ok(Answer::CannotCheck { retry_after }) => {
+                self.shared.local.lock().unchecked();
                 self.shared.refused_unavailable();
                 Decision::Deny(Denial::unavailable(retry_after, &self.shared.settings.node))
             }
             Ok(Answer::Allow { reservation, shadow }) => {
+                let hold = match self.shared.is_back(now).then(|| self.judge(&request, &accounts, now)) {
+                    None => None,
+                    Some(Ok(judged)) => judged.hold,
+                    Some(Err(denial)) => {
+                        // What the service has reserved is given back.
+                        drop(self.metered(&request, reservation, None));
+                        self.shared.checked(|stats| stats.denied_locally += 1);
+                        return Decision::Deny(denial);
+                    }
+                };
                 self.shared.checked(|stats| {
                     stats.allowed += 1;
                     stats.shadow += u64::from(shadow);
                 });
-                Decision::Allow(Admission::new(self.metered(&request, reservation), true))
+                Decision::Allow(Admission::new(self.metered(&request, reservation, hold), true))
             }
-            Err(reason) => {
-                self.shared.unchecked(&reason);
-                Decision::Allow(Admission::new(self.metered(&request, None), false))
+            Err(reason) => self.without_the_service(&request, &accounts, &reason, now),
+        }
+    }
+
+    /// Decides by what is known here.
+    fn without_the_service(
+        &self,
+        request: &Request,
+        accounts: &[Account],
+        reason: &str,
+        now: Instant,
+    ) -> Decision {
+        let refusal = {
+            let mut local = self.shared.local.lock();
+            local.unchecked();
+            local.refusal_unasked(accounts, now)
+        };
+        if let Some(denial) = refusal {
+            self.shared.unchecked(reason, |_| ());
+            return Decision::Deny(self.remembered(&denial));
+        }
+        match self.judge(request, accounts, now) {
+            Ok(Judged { hold, is_known }) => {
+                self.shared.unchecked(reason, |stats| {
+                    stats.allowed_unchecked += 1;
+                    stats.allowed_locally += u64::from(is_known);
+                });
+                Decision::Allow(Admission::new(self.metered(request, None, hold), false))
+            }
+            Err(denial) => {
+                self.shared.unchecked(reason, |stats| stats.denied_locally += 1);
+                Decision::Deny(denial)
             }
         }
     }
 
+    /// Compares what was used here with the last known limits, and reserves the price here.
+    fn judge(&self, request: &Request, accounts: &[Account], now: Instant) -> Result<Judged, Denial> {
+        let (limits, price) = {
+            let local = self.shared.local.lock();
+            (local.limits(accounts), request.price_or(|rpc| local.price(rpc)))
+        };
+        let is_known = !limits.is_empty();
+        let hold = judge(&mut self.shared.usage.lock(), request.accounts(), limits, price, now);
+        match hold {
+            Ok(hold) => Ok(Judged { hold, is_known }),
+            Err(breach) => Err(spread(&Denial::local(&breach, &self.shared.settings.node))),
+        }
+    }
+
+    fn remembered(&self, denial: &Denial) -> Denial {
+        self.shared.count(|stats| stats.denied_remembered += 1);
+        spread(denial)
+    }
+
     /// Meters work that is not asked about, such as what belongs to an admitted request.
     pub fn meter(&self, request: &Request) -> Meter {
-        self.sound(request).map_or(Meter::new(None), |request| self.metered(&request, None))
+        self.sound(request).map_or(Meter::new(None), |request| self.metered(&request, None, None))
     }
 
     /// How loaded this machine was when it was last looked at, which is each second; none before that.
@@ -131,8 +203,14 @@ impl Client {
         tokio::time::timeout(within, drained).await.is_ok()
     }
 
-    /// An answer as it is understood, or why it cannot be.
-    fn read(&self, answer: Result<v1::CheckResponse, NoAnswer>) -> Result<Answer, String> {
+    /// An answer as it is understood, of which what is to be known here is kept; or why it cannot be.
+    fn read(
+        &self,
+        answer: Result<v1::CheckResponse, NoAnswer>,
+        request: &Request,
+        accounts: &[Account],
+        now: Instant,
+    ) -> Result<Answer, String> {
         let response = match answer {
             Ok(response) => response,
             Err(error) => {
@@ -143,12 +221,17 @@ impl Client {
             }
         };
         match response.decision() {
-            check_response::Decision::Deny => Denial::new(response, &self.shared.settings.node)
-                .map(Answer::Deny)
-                .map_err(|invalid| format!("the answer is malformed: {invalid}")),
+            check_response::Decision::Deny => {
+                let denial = Denial::new(&response, &self.shared.settings.node)
+                    .map_err(|invalid| format!("the answer is malformed: {invalid}"))?;
+                self.shared.local.lock().denied(accounts, &response.standings, &denial, now);
+                Ok(Answer::Deny(denial))
+            }
             check_response::Decision::Allow if response.checked => {
                 let reserved = Cost::try_from(response.reserved.unwrap_or_default())
                     .map_err(|invalid| format!("the answer is malformed: reserved.{invalid}"))?;
+                let rpc = request.priced_by_table();
+                self.shared.local.lock().allowed(accounts, &response.standings, rpc, reserved);
                 let reservation = Reservation::new(response.reservation, reserved);
                 Ok(Answer::Allow { reservation, shadow: response.shadow.is_some() })
             }
@@ -170,8 +253,8 @@ impl Client {
         Some(request)
     }
 
-    fn metered(&self, request: &Request, reservation: Option<Reservation>) -> Meter {
-        Meter::new(Some(self.shared.begin(self.clone(), request.accounts().clone(), reservation)))
+    fn metered(&self, request: &Request, reservation: Option<Reservation>, hold: Option<Hold>) -> Meter {
+        Meter::new(Some(self.shared.begin(self.clone(), request.accounts().clone(), reservation, hold)))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -179,10 +262,22 @@ impl Client {
     }
 }
 
+/// Allowed by what is known here.
+struct Judged {
+    hold: Option<Hold>,
+    /// Whether a limit was known.
+    is_known: bool,
+}
+
 enum Answer {
     Allow { reservation: Option<Reservation>, shadow: bool },
     Deny(Denial),
     CannotCheck { retry_after: Duration },
+}
+
+/// What one of many tells who are refused in the same moment.
+fn spread(denial: &Denial) -> Denial {
+    denial.again(backoff::spread(denial.retry_after(), fastrand::f64()))
 }
 
 impl std::fmt::Debug for Client {

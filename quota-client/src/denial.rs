@@ -3,8 +3,8 @@ mod http;
 
 use std::time::Duration;
 
-use quota_core::{Kind, Resource};
-use quota_proto::{Invalid, v1};
+use quota_core::{Breach, Kind, Limit, Resource};
+use quota_proto::{Invalid, v1, wire_amount};
 
 pub use grpc::ERROR_REASON;
 
@@ -49,15 +49,15 @@ pub struct OverQuota {
 impl Denial {
     /// Of the answer of the service to a request on `node`. An error where the answer does not tell who is denied
     /// by what.
-    pub(crate) fn new(response: v1::CheckResponse, node: &str) -> Result<Self, Invalid> {
-        let breach = response.denied_by.ok_or_else(|| Invalid::new("denied_by", "must be given"))?;
+    pub(crate) fn new(response: &v1::CheckResponse, node: &str) -> Result<Self, Invalid> {
+        let breach = response.denied_by.as_ref().ok_or_else(|| Invalid::new("denied_by", "must be given"))?;
         let Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(limit)) }) = breach.limit else {
             return Err(Invalid::new("denied_by.limit", "must be an amount"));
         };
         let over_quota = OverQuota {
             kind: breach.kind().try_into()?,
             resource: breach.resource().try_into()?,
-            id: breach.id,
+            id: breach.id.clone(),
             used: breach.used,
             limit,
         };
@@ -67,6 +67,41 @@ impl Denial {
             permanent: response.permanent,
             node: node.to_owned(),
         })
+    }
+
+    /// Of a limit that is reached by what was used here, as it was last known.
+    pub(crate) fn local(breach: &Breach, node: &str) -> Self {
+        let limit = match breach.limit {
+            Limit::At(amount) => amount,
+            Limit::Unlimited => u64::MAX,
+        };
+        let over_quota = OverQuota {
+            kind: breach.account.kind(),
+            resource: breach.resource,
+            id: breach.account.id().to_owned(),
+            used: wire_amount(breach.resource, breach.used),
+            limit: wire_amount(breach.resource, limit),
+        };
+        Self {
+            cause: Cause::OverQuota(over_quota),
+            retry_after: breach.retry_after,
+            permanent: breach.permanent,
+            node: node.to_owned(),
+        }
+    }
+
+    /// The same, to come back after another time.
+    #[must_use]
+    pub(crate) fn again(&self, retry_after: Duration) -> Self {
+        Self { retry_after, ..self.clone() }
+    }
+
+    /// Which of a request's accounts is refused; none where it is not one of them.
+    pub(crate) const fn kind(&self) -> Option<Kind> {
+        match &self.cause {
+            Cause::OverQuota(over) => Some(over.kind),
+            Cause::Unavailable => None,
+        }
     }
 
     /// Of a service that cannot check the requests on `node`, and refuses them.

@@ -62,8 +62,10 @@
 //! # What it promises
 //!
 //! - [`Client::admit`] answers within the deadline. Where no endpoint answers, or the service has lost its store, the
-//!   request is allowed: [`Admission::checked`] says so, [`Stats::allowed_unchecked`] counts it, and one line in the
-//!   log tells where the outage began and one where it ended. A quota service that is away takes nothing down.
+//!   limits that it last told are enforced on what is used on this fileserver; where none are known yet, the request is
+//!   allowed. [`Admission::checked`] says so, [`Stats`] count it, and one line in the log tells where the outage began and
+//!   one where it ended. A quota service that is away takes nothing down, and opens nothing wide.
+//! - A refusal is remembered until it can end: requests of that account are refused without asking, but for one a second.
 //! - Where the service says that it cannot check and is set to refuse then (`store.fail = "closed"`), the request is
 //!   refused: [`Cause::Unavailable`].
 //! - A question is never sent twice, since each may have reserved something. Another endpoint is asked only where
@@ -85,6 +87,7 @@ mod client;
 mod decision;
 mod denial;
 mod layer;
+mod local;
 mod meter;
 mod outage;
 mod pending;

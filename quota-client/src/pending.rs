@@ -22,6 +22,8 @@ pub(crate) struct Spent {
     pub(crate) accounts: v1::Accounts,
     pub(crate) cost: Cost,
     pub(crate) release: Option<Release>,
+    /// What it gives back of a price that was reserved here alone, which is not reported.
+    pub(crate) here: Option<quota_core::Release>,
 }
 
 /// Part of a reservation, given back.

@@ -145,6 +145,8 @@ impl<'a> Reporter<'a> {
                 }
                 Err(error) => {
                     if self.outage.failed(Instant::now()) {
+                        // Perhaps nobody asks at the moment, and work that was admitted goes on.
+                        self.shared.local.lock().unchecked();
                         tracing::info!(%error, "the quota service takes no report: it is sent again");
                     }
                     failures += 1;

@@ -86,6 +86,16 @@ impl Request {
         &self.accounts
     }
 
+    /// The RPC whose price in the service's table is its price; none where it brings a price of its own.
+    pub(crate) fn priced_by_table(&self) -> Option<&str> {
+        self.price.is_none().then_some(&self.rpc)
+    }
+
+    /// What it is expected to cost; `table` is asked where it brings no price of its own.
+    pub(crate) fn price_or(&self, table: impl FnOnce(&str) -> Cost) -> Cost {
+        self.price.unwrap_or_else(|| table(&self.rpc))
+    }
+
     pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {
         v1::CheckRequest {
             node: node.to_owned(),

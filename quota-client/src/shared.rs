@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::client::Settings;
+use crate::local::{Hold, Local};
 use crate::outage::Outage;
 use crate::pending::{Pending, Spent};
 use crate::pool::Pool;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) usage: Mutex<Usage>,
     /// How loaded the machine is: a new sample each second, none before the first.
     pub(crate) pressure: watch::Sender<Option<Arc<Sample>>>,
+    /// What is known here of limits and refusals.
+    pub(crate) local: Mutex<Local>,
     /// There are charges to report.
     pub(crate) collected: Notify,
     /// A report is acknowledged or given up.
@@ -48,6 +51,7 @@ impl Shared {
             pending: Mutex::default(),
             usage: Mutex::new(Usage::new(Instant::now())),
             pressure: watch::Sender::new(None),
+            local: Mutex::default(),
             collected: Notify::new(),
             landed: Notify::new(),
             stats: Mutex::default(),
@@ -74,6 +78,16 @@ impl Shared {
         Stats { charges_pending: pending, ..*stats }
     }
 
+    /// The service checks. Returns whether it may not know yet what was used here while it was away.
+    pub(crate) fn is_back(&self, now: Instant) -> bool {
+        // The one lock is not held while the other is taken.
+        let is_known = self.local.lock().is_known();
+        !is_known && {
+            let is_reported = self.pending.lock().is_drained();
+            self.local.lock().checked(now, self.settings.report_interval, is_reported)
+        }
+    }
+
     /// The service has answered a check.
     pub(crate) fn checked(&self, change: impl FnOnce(&mut Stats)) {
         self.count(change);
@@ -86,17 +100,20 @@ impl Shared {
         }
         if let Some(over) = self.checks.worked(now) {
             tracing::info!(
-                lasted = ?over.lasted, allowed_unchecked = over.failures,
+                lasted = ?over.lasted, unchecked = over.failures,
                 "the quota service answers again: requests are checked"
             );
         }
     }
 
-    /// A request is allowed without an answer.
-    pub(crate) fn unchecked(&self, reason: &str) {
-        self.count(|stats| stats.allowed_unchecked += 1);
+    /// A request is decided on without an answer.
+    pub(crate) fn unchecked(&self, reason: &str, change: impl FnOnce(&mut Stats)) {
+        self.count(change);
         if self.checks.failed(Instant::now()) {
-            tracing::warn!(reason, "the quota service does not check: requests are allowed unchecked");
+            tracing::warn!(
+                reason,
+                "the quota service does not check: its last known limits are enforced on what is used here"
+            );
         }
     }
 
@@ -134,9 +151,10 @@ impl Shared {
         client: Client,
         accounts: v1::Accounts,
         reservation: Option<Reservation>,
+        hold: Option<Hold>,
     ) -> Arc<Work> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let work = Arc::new(Work::new(id, client, accounts, reservation));
+        let work = Arc::new(Work::new(id, client, accounts, reservation, hold));
         self.live.lock().insert(id, Arc::downgrade(&work));
         work
     }
@@ -149,11 +167,17 @@ impl Shared {
         }
     }
 
-    fn spend(&self, spent: Spent, now: Instant) {
-        if !spent.cost.is_zero() {
-            self.usage.lock().add(&spent.accounts, spent.cost, now);
+    fn spend(&self, mut spent: Spent, now: Instant) {
+        {
+            let mut usage = self.usage.lock();
+            if let Some(release) = spent.here.take() {
+                usage.release(&spent.accounts, release, now);
+            }
+            usage.add(&spent.accounts, spent.cost, now);
         }
-        self.pending.lock().add(spent, now);
+        if !spent.cost.is_zero() || spent.release.is_some() {
+            self.pending.lock().add(spent, now);
+        }
     }
 
     /// Samples the children, and makes what was spent until now ready to be reported.

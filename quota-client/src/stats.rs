@@ -6,8 +6,16 @@ pub struct Stats {
     pub allowed: u64,
     /// Requests allowed without the service's word: it was away, late, without its store, or in error.
     pub allowed_unchecked: u64,
-    /// Requests that were refused, since an account is over its limit.
+    /// Those of them that were compared with the last known limits, by what was used here; the others are of accounts of
+    /// which nothing was known yet.
+    pub allowed_locally: u64,
+    /// Requests that the service refused, since an account is over its limit.
     pub denied: u64,
+    /// Requests that were refused without asking, since an earlier refusal of the service stands.
+    pub denied_remembered: u64,
+    /// Requests that were refused by the last known limits, while the service was away or did not know yet what was used
+    /// here in that time.
+    pub denied_locally: u64,
     /// Requests that were refused, since the service cannot check and is set to refuse then.
     pub refused_unavailable: u64,
     /// Requests allowed that a limit in shadow would have refused; they are among `allowed` too.

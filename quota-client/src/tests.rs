@@ -7,6 +7,7 @@ mod fake;
 mod layer;
 mod pressure;
 mod report;
+mod without;
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use quota_core::{
-    Account, Cost, Ipv6Prefix, Kind, NodeReport, Resource, Tick, Timestamp, Window, WindowLength,
+    Account, Cost, Ipv6Prefix, Kind, NodeReport, Release, Resource, Tick, Timestamp, Window, WindowLength,
 };
 use quota_proto::v1;
 use tokio::time::Instant;
@@ -31,9 +31,12 @@ impl Usage {
         Self { started: now, accounts: HashMap::new(), swept: 0 }
     }
 
-    /// Counts a cost that was spent just now.
-    pub(crate) fn add(&mut self, accounts: &v1::Accounts, cost: Cost, now: Instant) {
+    /// Counts a cost that was spent just now. Returns the second in which.
+    pub(crate) fn add(&mut self, accounts: &v1::Accounts, cost: Cost, now: Instant) -> Tick {
         let tick = self.tick(now);
+        if cost.is_zero() {
+            return tick;
+        }
         for (account, id) in named(accounts) {
             if self.accounts.len() >= MAX_ACCOUNTS && !self.accounts.contains_key(&account) {
                 self.drop_idle(tick);
@@ -47,6 +50,28 @@ impl Usage {
             used.window.advance(tick);
             used.window.add(tick, cost);
         }
+        tick
+    }
+
+    /// Gives back what was reserved for accounts.
+    pub(crate) fn release(&mut self, accounts: &v1::Accounts, release: Release, now: Instant) {
+        let tick = self.tick(now);
+        for (account, _) in named(accounts) {
+            if let Some(used) = self.accounts.get_mut(&account) {
+                used.window.advance(tick);
+                // An account for which there was no room when it was reserved holds less than that.
+                let _ = used.window.release(release.tick, release.amounts);
+            }
+        }
+    }
+
+    /// What an account used, and when. Nothing of one that is not kept.
+    pub(crate) fn window(&mut self, account: &Account, now: Instant) -> Window {
+        let tick = self.tick(now);
+        self.accounts.get_mut(account).map_or_else(Window::default, |used| {
+            used.window.advance(tick);
+            used.window.clone()
+        })
     }
 
     /// What the accounts of a request used. One that is not kept has used nothing, unless there was no room for it.
@@ -115,8 +140,14 @@ impl Usage {
 
     /// The second, counted from 1.
     fn tick(&self, now: Instant) -> Tick {
+        WindowLength::default().tick(self.clock(now))
+    }
+
+    /// The time by which seconds are counted: it began a bucket before this did.
+    pub(crate) fn clock(&self, now: Instant) -> Timestamp {
         let micros = now.saturating_duration_since(self.started).as_micros();
-        1 + WindowLength::default().tick(Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+        Timestamp::from_micros(WindowLength::default().bucket_micros())
+            .after_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 }
 
@@ -131,7 +162,7 @@ fn wire(usage: &quota_core::Usage) -> v1::Amounts {
 }
 
 /// The accounts that are named, and as what.
-fn named(accounts: &v1::Accounts) -> impl Iterator<Item = (Account, &str)> {
+pub(crate) fn named(accounts: &v1::Accounts) -> impl Iterator<Item = (Account, &str)> {
     let v1::Accounts { repo, user, ip } = accounts;
     [(Kind::Repo, repo), (Kind::User, user), (Kind::Ip, ip)].into_iter().filter_map(|(kind, id)| {
         let id = id.as_deref()?;

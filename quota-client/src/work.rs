@@ -6,6 +6,7 @@ use quota_core::{Cost, PerResource};
 use quota_proto::v1;
 
 use crate::Client;
+use crate::local::Hold;
 use crate::pending::{Release, Spent};
 use crate::process::Process;
 
@@ -19,6 +20,8 @@ pub(crate) struct Work {
     network_bytes: AtomicU64,
     children: Mutex<Children>,
     reservation: Mutex<Option<Reservation>>,
+    /// What is reserved in this fileserver's own windows.
+    hold: Mutex<Option<Hold>>,
 }
 
 /// What was reserved when the work was admitted, and is not given back yet.
@@ -49,6 +52,7 @@ impl Work {
         client: Client,
         accounts: v1::Accounts,
         reservation: Option<Reservation>,
+        hold: Option<Hold>,
     ) -> Self {
         Self {
             id,
@@ -58,6 +62,7 @@ impl Work {
             network_bytes: AtomicU64::new(0),
             children: Mutex::default(),
             reservation: Mutex::new(reservation),
+            hold: Mutex::new(hold),
         }
     }
 
@@ -103,10 +108,12 @@ impl Work {
         let cost = Cost::saturating(cost);
         let release =
             self.reservation.lock().as_mut().and_then(|reservation| reservation.give_back(cost, last));
-        (!cost.is_zero() || release.is_some()).then(|| Spent {
+        let here = self.hold.lock().as_mut().and_then(|hold| hold.give_back(cost, last));
+        (!cost.is_zero() || release.is_some() || here.is_some()).then(|| Spent {
             accounts: self.accounts.clone(),
             cost,
             release,
+            here,
         })
     }
 }

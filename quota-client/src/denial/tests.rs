@@ -27,7 +27,7 @@ pub(crate) fn deny(retry_after: Duration, permanent: bool) -> v1::CheckResponse 
 }
 
 fn denial(retry_after: Duration, permanent: bool) -> Denial {
-    Denial::new(deny(retry_after, permanent), "gitaly-01").unwrap()
+    Denial::new(&deny(retry_after, permanent), "gitaly-01").unwrap()
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn seconds_are_rounded_up_and_never_none() {
 fn a_refusal_that_does_not_say_by_what_is_none() {
     let whole = deny(Duration::from_secs(1), false);
     let nobody = v1::CheckResponse { denied_by: None, ..whole.clone() };
-    assert!(Denial::new(nobody, "").is_err());
+    assert!(Denial::new(&nobody, "").is_err());
     let mut no_kind = whole.clone();
     no_kind.denied_by.as_mut().unwrap().kind = 0;
-    assert!(Denial::new(no_kind, "").is_err());
+    assert!(Denial::new(&no_kind, "").is_err());
     let mut no_limit = whole;
     no_limit.denied_by.as_mut().unwrap().limit = None;
-    assert!(Denial::new(no_limit, "").is_err());
+    assert!(Denial::new(&no_limit, "").is_err());
 }

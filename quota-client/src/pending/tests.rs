@@ -5,6 +5,7 @@ fn spent(user: &str, bytes: u64) -> Spent {
         accounts: v1::Accounts { user: Some(user.to_owned()), ..v1::Accounts::default() },
         cost: Cost::ZERO.with_network_bytes(bytes).unwrap(),
         release: None,
+        here: None,
     }
 }
 

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::future::pending;
+use std::net::{Shutdown, TcpStream as StdStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use quota_core::Cost;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{self, check_response::Decision};
 use quota_proto::{ACCOUNT_NOT_STORED, ERROR_DOMAIN};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -33,6 +35,8 @@ pub(crate) struct State {
     reports: Mutex<VecDeque<Report>>,
     /// To what is told of pressure; without one, it is taken.
     pressure: Mutex<Option<Code>>,
+    /// Its connections, to be broken.
+    connections: Mutex<Vec<StdStream>>,
 }
 
 /// What it was asked.
@@ -115,9 +119,14 @@ impl Fake {
         QuotaServiceServer::from_arc(Arc::clone(&self.state))
     }
 
+    /// As if it were killed: its port is closed, and its connections are.
     pub(crate) async fn stop(&mut self) {
         self.server.abort();
         let _ = (&mut self.server).await;
+        for connection in self.state.connections.lock().drain(..) {
+            // It may be closed already.
+            let _ = connection.shutdown(Shutdown::Both);
+        }
     }
 
     /// Comes back on its old port.
@@ -162,7 +171,13 @@ impl Drop for Fake {
 fn serve(state: &Arc<State>, listener: TcpListener) -> JoinHandle<()> {
     let service = QuotaServiceServer::from_arc(Arc::clone(state));
     let server = tonic::transport::Server::builder().add_service(service);
-    let serving = server.serve_with_incoming(TcpListenerStream::new(listener));
+    let state = Arc::clone(state);
+    let incoming = TcpListenerStream::new(listener).map(move |connection| {
+        let connection = connection?.into_std()?;
+        state.connections.lock().push(connection.try_clone()?);
+        TcpStream::from_std(connection)
+    });
+    let serving = server.serve_with_incoming(incoming);
     tokio::spawn(async move { serving.await.unwrap() })
 }
 

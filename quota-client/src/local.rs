@@ -1,0 +1,124 @@
+//! What the client knows for itself: the limits and prices that the service last told, whom it has refused and until when,
+//! and whether it knows what was used here. `docs/decisions/0009-limits-without-the-server.md` says why it is so.
+
+mod denials;
+mod hold;
+mod judge;
+mod limits;
+mod phase;
+mod prices;
+
+use std::time::Duration;
+
+use quota_core::{Account, Cost, Kind};
+use quota_proto::v1;
+use tokio::time::Instant;
+
+use self::denials::Denials;
+use self::limits::Limits;
+use self::phase::Phase;
+use self::prices::Prices;
+use crate::Denial;
+
+pub(crate) use self::hold::Hold;
+pub(crate) use self::judge::judge;
+pub(crate) use self::limits::Comparisons;
+
+/// Pure state: the time is an argument. Everything in it is bounded.
+#[derive(Debug, Default)]
+pub(crate) struct Local {
+    limits: Limits,
+    prices: Prices,
+    denials: Denials,
+    phase: Phase,
+}
+
+impl Local {
+    /// The refusal that stands for these accounts; none where the service is to be asked: nobody is known to be over a
+    /// limit, or it has not been asked about those who are for a second.
+    pub(crate) fn refusal(&mut self, accounts: &[Account], now: Instant) -> Option<Denial> {
+        if self.denials.may_ask(accounts, now) { None } else { self.denials.in_force(accounts, now) }
+    }
+
+    /// The refusal that stands for these accounts where the service does not answer.
+    pub(crate) fn refusal_unasked(&self, accounts: &[Account], now: Instant) -> Option<Denial> {
+        self.denials.in_force(accounts, now)
+    }
+
+    /// The service has allowed a request of these accounts, and reserved this much for an RPC without a price of its own.
+    pub(crate) fn allowed(
+        &mut self,
+        accounts: &[Account],
+        standings: &[v1::Standing],
+        rpc: Option<&str>,
+        price: Cost,
+    ) {
+        self.learn(accounts, standings);
+        for account in accounts {
+            self.denials.forget(account);
+        }
+        if let Some(rpc) = rpc {
+            self.prices.learn(rpc, price);
+        }
+    }
+
+    /// The service has refused a request of these accounts.
+    pub(crate) fn denied(
+        &mut self,
+        accounts: &[Account],
+        standings: &[v1::Standing],
+        denial: &Denial,
+        now: Instant,
+    ) {
+        self.learn(accounts, standings);
+        let Some(account) = denial.kind().and_then(|kind| of_kind(accounts, kind)) else { return };
+        // The standing's wait is exact, that of the refusal is spread.
+        let told = standings.iter().find(|standing| Kind::try_from(standing.kind()) == Ok(account.kind()));
+        let exact = told.and_then(|told| quota_proto::age(told.retry_after.as_ref(), "retry_after").ok());
+        let wait = exact.filter(|wait| !wait.is_zero()).unwrap_or(denial.retry_after());
+        self.denials.remember(account, denial, now + wait, now);
+    }
+
+    fn learn(&mut self, accounts: &[Account], standings: &[v1::Standing]) {
+        for standing in standings {
+            let kind = Kind::try_from(standing.kind()).ok();
+            let Some(account) = kind.and_then(|kind| of_kind(accounts, kind)) else { continue };
+            self.limits.learn(account, standing);
+            if !standing.over {
+                self.denials.forget(account);
+            }
+        }
+    }
+
+    /// What these accounts were last compared with, as far as it is known.
+    pub(crate) fn limits(&self, accounts: &[Account]) -> Vec<(Account, Comparisons)> {
+        let known = |account: &Account| Some((account.clone(), self.limits.of(account)?));
+        accounts.iter().filter_map(known).collect()
+    }
+
+    /// What an RPC was last expected to cost; nothing where that is not known.
+    pub(crate) fn price(&self, rpc: &str) -> Cost {
+        self.prices.of(rpc)
+    }
+
+    /// The service is away, or its store is: a request was not checked, or a report not taken.
+    pub(crate) fn unchecked(&mut self) {
+        self.phase.unchecked();
+    }
+
+    /// Whether the service knows what was used here.
+    pub(crate) fn is_known(&self) -> bool {
+        self.phase == Phase::Known
+    }
+
+    /// A request was checked. Returns whether the service may not know yet what was used here while it was away, so that
+    /// the last known limits are enforced here too. What is used is collected once an interval, and `is_reported` when all
+    /// of that is acknowledged.
+    pub(crate) fn checked(&mut self, now: Instant, interval: Duration, is_reported: bool) -> bool {
+        self.phase.checked(now, interval, is_reported)
+    }
+}
+
+fn of_kind(accounts: &[Account], kind: Kind) -> Option<&Account> {
+    accounts.iter().find(|account| account.kind() == kind)
+}
