@@ -197,7 +197,8 @@ impl Client {
     /// acknowledged or given up within this time.
     pub async fn shutdown(&self, within: Duration) -> bool {
         let drained = async {
-            self.shared.collect().await;
+            // Half of the time is left to report what was metered, even where nothing more can be sampled.
+            self.shared.collect(within / 2).await;
             self.shared.drained().await;
         };
         tokio::time::timeout(within, drained).await.is_ok()

@@ -79,7 +79,14 @@
 //!   account used on this fileserver goes with each question, since those limits are compared with it. So a fileserver
 //!   that is named has one client: one that is several processes would tell a part each.
 //!
-//! It meters CPU and network. What memory costs is not metered yet.
+//! # What it meters
+//!
+//! - CPU: user and system time of [child processes](Meter::child), sampled while they run and from their wait status when
+//!   they end. No more is charged of it than all
+//!   processors can have given, and a tenth: [`Stats::cost_clamped`]. What this process spent itself is the caller's to
+//!   [tell](Meter::cpu).
+//! - Memory: anonymous memory of the same, sampled once an interval, in bytes times seconds.
+//! - Network: the bytes of both bodies, where the [`QuotaLayer`] wraps them, or what is [told](Meter::sent).
 
 mod backoff;
 mod builder;

@@ -29,17 +29,27 @@ impl Meter {
         self.network(bytes);
     }
 
-    /// Counts CPU time that was spent in this process.
+    /// Counts CPU time that was spent in this process, as the caller measured it: unlike what the kernel counts of
+    /// children, it is not compared with the time that has passed.
     pub fn cpu(&self, time: Duration) {
         if let Some(work) = &self.work {
             work.add_cpu(time);
         }
     }
 
-    /// Counts the CPU time of a child process that has not been waited for yet, and of its live descendants.
+    /// Counts memory that was held in this process: bytes, times the seconds for which they were.
+    pub fn memory(&self, byte_seconds: u64) {
+        if let Some(work) = &self.work {
+            work.add_memory(byte_seconds);
+        }
+    }
+
+    /// Counts the CPU time and the memory of a child process that has not been waited for yet, and of its live
+    /// descendants.
     ///
-    /// It is sampled from `/proc` once an interval until the [`ChildMeter`] is dropped. A child whose `/proc` cannot
-    /// be read has no samples.
+    /// They are sampled from `/proc` once an interval until the [`ChildMeter`] is dropped. A child whose `/proc` cannot
+    /// be read has no samples, and one that ends before its first has no memory. Of memory, what is anonymous counts: not
+    /// the page cache, and what is shared after fork(2) for each that shares it.
     pub fn child(&self, pid: u32) -> ChildMeter {
         let child = self.work.as_ref().zip(Process::of(pid)).map(|(work, process)| {
             let key = work.child(process);
@@ -61,7 +71,7 @@ impl std::fmt::Debug for Meter {
     }
 }
 
-/// Counts the CPU time of one child process.
+/// Counts the CPU time and the memory of one child process.
 ///
 /// Dropped without [`ended`](Self::ended), what was sampled stands.
 #[derive(Debug)]
@@ -85,7 +95,7 @@ impl ChildMeter {
     /// Of this and what was sampled the larger counts, so nothing is counted twice.
     pub fn ended(self, cpu: Duration) {
         match &self.child {
-            Some(child) => child.work.child_used(child.key, cpu),
+            Some(child) => child.work.child_ended(child.key, Some(cpu)),
             None => self.meter.cpu(cpu),
         }
     }
@@ -94,9 +104,9 @@ impl ChildMeter {
     /// descendants that it did not wait for. Reads all of `/proc`: milliseconds, on a thread that may block.
     pub fn sample(&self) {
         if let Some(child) = &self.child
-            && let Some(cpu) = Family::read().cpu(child.process)
+            && let Some(usage) = Family::read().usage(child.process)
         {
-            child.work.child_used(child.key, cpu);
+            child.work.child_used(child.key, usage);
         }
     }
 }
@@ -109,6 +119,6 @@ impl std::fmt::Debug for Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        self.work.child_ended(self.key);
+        self.work.child_ended(self.key, None);
     }
 }

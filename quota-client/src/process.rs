@@ -1,13 +1,21 @@
-//! How much CPU a process and its descendants have used, from `/proc` (proc(5)).
+//! How much CPU a process and its descendants have used, and how much memory they hold, from `/proc` (proc(5)).
 //!
 //! Of a tree, the sum over its live members of their own time and that of the children they waited for counts each
 //! process once: one that has been waited for is in its parent's figure and no longer a member. A parent is read
 //! before its children, so that one which ends in between is missed rather than counted twice; the next sample has
 //! it. A process is known by its pid and start time, since pids are used again.
+//!
+//! Memory is anonymous memory: what the process itself filled, not the pages of files that the kernel may drop, nor those
+//! that processes share. `statm` has it, in pages: what is resident without what is of files and shared, which is `RssAnon`
+//! of `status` in a tenth of the text. `smaps_rollup` is exact to the page, but walks the page tables of the process, and
+//! holds it up meanwhile. Pages that a process still shares with its parent since fork(2) count for both; only a cgroup
+//! tells them apart.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// A process, by a name that is not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +30,21 @@ impl Process {
     pub(crate) fn of(pid: u32) -> Option<Self> {
         read_stat(pid).map(|stat| stat.process)
     }
+
+    /// How long ago it started.
+    pub(crate) fn age(self) -> Duration {
+        let now = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default();
+        now.saturating_sub(time(self.started))
+    }
+}
+
+/// What a process and its descendants use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TreeUsage {
+    /// Since they started.
+    pub(crate) cpu: Duration,
+    /// Anonymous memory that they hold now, in bytes.
+    pub(crate) memory: u64,
 }
 
 /// What is read of a process.
@@ -52,16 +75,17 @@ impl Family {
         Self(children)
     }
 
-    /// The CPU time of a process and its live descendants; none where it cannot be read.
-    pub(crate) fn cpu(&self, root: Process) -> Option<Duration> {
-        let ticks = self.ticks(root, read_stat)?;
-        let per_second = rustix::param::clock_ticks_per_second().max(1);
-        Some(Duration::from_micros(ticks.saturating_mul(1_000_000) / per_second))
+    /// What a process and its live descendants use; none where it cannot be read.
+    pub(crate) fn usage(&self, root: Process) -> Option<TreeUsage> {
+        let members = self.members(root, read_stat)?;
+        let ticks = members.iter().fold(0u64, |sum, stat| sum.saturating_add(stat.ticks));
+        let pids = members.iter().map(|stat| stat.process.pid);
+        Some(TreeUsage { cpu: time(ticks), memory: anonymous_memory(pids) })
     }
 
-    fn ticks(&self, root: Process, read: impl Fn(u32) -> Option<Stat>) -> Option<u64> {
+    fn members(&self, root: Process, read: impl Fn(u32) -> Option<Stat>) -> Option<Vec<Stat>> {
         let read = |process: Process| read(process.pid).filter(|stat| stat.process == process);
-        let mut sum = read(root)?.ticks;
+        let mut members = vec![read(root)?];
         let mut seen = HashSet::from([root]);
         let mut parents = vec![root];
         while let Some(parent) = parents.pop() {
@@ -69,13 +93,41 @@ impl Family {
                 if seen.insert(*child)
                     && let Some(stat) = read(*child)
                 {
-                    sum = sum.saturating_add(stat.ticks);
+                    members.push(stat);
                     parents.push(*child);
                 }
             }
         }
-        Some(sum)
+        Some(members)
     }
+}
+
+/// What these processes hold, in bytes. One that has ended holds nothing.
+pub(crate) fn anonymous_memory(pids: impl IntoIterator<Item = u32>) -> u64 {
+    let page_size = rustix::param::page_size() as u64;
+    let pages = pids
+        .into_iter()
+        .filter_map(|pid| parse_anonymous_pages(&fs::read_to_string(format!("/proc/{pid}/statm")).ok()?));
+    pages.fold(0u64, u64::saturating_add).saturating_mul(page_size)
+}
+
+/// How many processors the machine has; at least one.
+pub(crate) fn processors() -> u32 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    u32::try_from(count_processors(&text)).unwrap_or(u32::MAX).max(1)
+}
+
+/// `/proc/stat` has a line for each processor, and one for all of them.
+fn count_processors(text: &str) -> usize {
+    let is_one = |line: &str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    text.lines().filter(|line| is_one(line)).count()
+}
+
+fn time(ticks: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_micros(ticks.saturating_mul(1_000_000) / per_second)
 }
 
 fn read_stat(pid: u32) -> Option<Stat> {
@@ -94,6 +146,14 @@ fn parse(pid: u32, text: &str) -> Option<Stat> {
         parent: u32::try_from(field(4)?).ok()?,
         ticks,
     })
+}
+
+/// `/proc/PID/statm`: the second field is what is resident, the third what of that is of files or shared.
+fn parse_anonymous_pages(text: &str) -> Option<u64> {
+    let mut fields = text.split_ascii_whitespace().skip(1).map_while(|field| field.parse::<u64>().ok());
+    let (resident, shared) = (fields.next()?, fields.next()?);
+    // They are read one after the other.
+    Some(resident.saturating_sub(shared))
 }
 
 #[cfg(test)]

@@ -37,11 +37,11 @@ async fn collect(shared: &Shared, mut ended: oneshot::Receiver<()>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = ticks.tick() => shared.collect().await,
+            _ = ticks.tick() => shared.collect(interval).await,
             _ = &mut ended => break,
         }
     }
-    shared.collect().await;
+    shared.collect(interval).await;
     // What is not reported by then is lost with the process, as a rule.
     let _ = tokio::time::timeout(LAST_REPORTS, shared.drained()).await;
 }

@@ -1,11 +1,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use quota_proto::{Invalid, v1};
-use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, timeout};
 
 use crate::client::Settings;
 use crate::local::{Hold, Local};
@@ -13,7 +14,7 @@ use crate::outage::Outage;
 use crate::pending::{Pending, Spent};
 use crate::pool::Pool;
 use crate::pressure::Sample;
-use crate::process::Family;
+use crate::process::{Family, Process, processors};
 use crate::usage::Usage;
 use crate::work::{Reservation, Work};
 use crate::{Client, Stats};
@@ -39,8 +40,14 @@ pub(crate) struct Shared {
     refusals: Outage,
     told_of_invalid: AtomicBool,
     told_of_no_account: AtomicBool,
+    told_of_clamped: AtomicBool,
+    /// How many the machine has, for bounds on what they can have done.
+    pub(crate) processors: u32,
     live: Mutex<HashMap<u64, Weak<Work>>>,
     next_id: AtomicU64,
+    /// One at a time samples, lest what a slow one read be taken for news after that of a later one, and collects, so
+    /// that who collects at the end finds no work that another still holds.
+    collecting: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -59,8 +66,11 @@ impl Shared {
             refusals: Outage::default(),
             told_of_invalid: AtomicBool::new(false),
             told_of_no_account: AtomicBool::new(false),
+            told_of_clamped: AtomicBool::new(false),
+            processors: processors(),
             live: Mutex::default(),
             next_id: AtomicU64::new(0),
+            collecting: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -145,6 +155,17 @@ impl Shared {
         }
     }
 
+    /// What the kernel counted was more than can be. Told once a process.
+    pub(crate) fn cost_clamped(&self, excess: Duration) {
+        self.count(|stats| stats.cost_clamped += 1);
+        if !self.told_of_clamped.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                ?excess,
+                "more CPU time was counted than has passed; further times are only counted"
+            );
+        }
+    }
+
     /// Begins to meter a piece of work.
     pub(crate) fn begin(
         &self,
@@ -180,10 +201,13 @@ impl Shared {
         }
     }
 
-    /// Samples the children, and makes what was spent until now ready to be reported.
-    pub(crate) async fn collect(&self) {
+    /// Samples the children, and makes what was spent until now ready to be reported. Waits at most so long for
+    /// its turn, and for the sample: all threads that may block can be busy.
+    pub(crate) async fn collect(&self, patience: Duration) {
+        let turn = timeout(patience, Arc::clone(&self.collecting).acquire_owned()).await;
         let live: Vec<_> = self.live.lock().values().filter_map(Weak::upgrade).collect();
-        self.sample(&live).await;
+        // Where it is not this one's turn the last sample stands. The semaphore is closed by nobody.
+        let _turn = if let Ok(Ok(turn)) = turn { self.sample(&live, turn, patience).await } else { None };
         let now = Instant::now();
         for work in live {
             if let Some(spent) = work.charge(false) {
@@ -194,8 +218,13 @@ impl Shared {
         self.collected.notify_one();
     }
 
-    /// A sample that takes longer than an interval, since all threads that may block are busy, is waited for no more.
-    async fn sample(&self, live: &[Arc<Work>]) {
+    /// A sample that is waited for no more keeps its turn: the last one stands until it has ended.
+    async fn sample(
+        &self,
+        live: &[Arc<Work>],
+        turn: OwnedSemaphorePermit,
+        patience: Duration,
+    ) -> Option<OwnedSemaphorePermit> {
         let with_key = |work: &Arc<Work>| {
             let children = work.children();
             let work = Arc::clone(work);
@@ -203,18 +232,13 @@ impl Shared {
         };
         let children: Vec<_> = live.iter().flat_map(with_key).collect();
         if children.is_empty() {
-            return;
+            return Some(turn);
         }
         let read = tokio::task::spawn_blocking(move || {
-            let family = Family::read();
-            for (work, key, process) in children {
-                if let Some(cpu) = family.cpu(process) {
-                    work.child_used(key, cpu);
-                }
-            }
+            sample_children(children);
+            turn
         });
-        // Without it the last sample stands.
-        let _ = tokio::time::timeout(self.settings.report_interval, read).await;
+        timeout(patience, read).await.ok()?.ok()
     }
 
     /// Ends when all that was collected is acknowledged or given up.
@@ -226,6 +250,18 @@ impl Shared {
                 return;
             }
             landed.await;
+        }
+    }
+}
+
+fn sample_children(children: Vec<(Arc<Work>, u64, Process)>) {
+    if children.is_empty() {
+        return;
+    }
+    let family = Family::read();
+    for (work, key, process) in children {
+        if let Some(usage) = family.usage(process) {
+            work.child_used(key, usage);
         }
     }
 }

@@ -5,6 +5,7 @@ mod build;
 mod children;
 mod fake;
 mod layer;
+mod metering;
 mod pressure;
 mod report;
 mod without;

@@ -1,5 +1,9 @@
+mod ceiling;
+mod child;
+mod held;
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quota_core::{Cost, PerResource};
@@ -8,7 +12,13 @@ use quota_proto::v1;
 use crate::Client;
 use crate::local::Hold;
 use crate::pending::{Release, Spent};
-use crate::process::Process;
+use crate::process::{Process, TreeUsage};
+use crate::shared::Shared;
+use ceiling::Ceiling;
+use child::{Child, New};
+
+/// The internal unit of memory is the KiB-second.
+const KIB: u64 = 1024;
 
 /// A piece of work that is metered, from its admission until the last that meters it is dropped.
 pub(crate) struct Work {
@@ -17,7 +27,9 @@ pub(crate) struct Work {
     accounts: v1::Accounts,
     /// Spent since it was last charged.
     cpu_micros: AtomicU64,
+    memory_byte_seconds: AtomicU64,
     network_bytes: AtomicU64,
+    ceiling: Mutex<Ceiling>,
     children: Mutex<Children>,
     reservation: Mutex<Option<Reservation>>,
     /// What is reserved in this fileserver's own windows.
@@ -37,15 +49,6 @@ struct Children {
     running: Vec<Child>,
 }
 
-/// A child process whose CPU counts as this work's.
-#[derive(Clone, Debug)]
-struct Child {
-    key: u64,
-    process: Process,
-    /// How much of its CPU has been counted.
-    counted: Duration,
-}
-
 impl Work {
     pub(crate) fn new(
         id: u64,
@@ -54,20 +57,41 @@ impl Work {
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Self {
+        let ceiling = Ceiling::new(client.shared().processors, Instant::now());
         Self {
             id,
             client,
             accounts,
             cpu_micros: AtomicU64::new(0),
+            memory_byte_seconds: AtomicU64::new(0),
             network_bytes: AtomicU64::new(0),
+            ceiling: Mutex::new(ceiling),
             children: Mutex::default(),
             reservation: Mutex::new(reservation),
             hold: Mutex::new(hold),
         }
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        self.client.shared()
+    }
+
+    /// Takes the caller's word for it.
     pub(crate) fn add_cpu(&self, time: Duration) {
         add(&self.cpu_micros, u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// What counters of the kernel tell, as far as it can be.
+    pub(crate) fn add_measured_cpu(&self, time: Duration, now: Instant) {
+        let taken = self.ceiling.lock().take(time, now);
+        self.add_cpu(taken);
+        if taken < time {
+            self.shared().cost_clamped(time - taken);
+        }
+    }
+
+    pub(crate) fn add_memory(&self, byte_seconds: u64) {
+        add(&self.memory_byte_seconds, byte_seconds);
     }
 
     pub(crate) fn add_network(&self, bytes: u64) {
@@ -76,10 +100,14 @@ impl Work {
 
     /// Takes note of a child; its key names it from now on.
     pub(crate) fn child(&self, process: Process) -> u64 {
+        let now = Instant::now();
+        if let Some(started) = now.checked_sub(process.age()) {
+            self.ceiling.lock().began(started);
+        }
         let mut children = self.children.lock();
         let key = children.next_key;
         children.next_key += 1;
-        children.running.push(Child { key, process, counted: Duration::ZERO });
+        children.running.push(Child::new(key, process, now));
         key
     }
 
@@ -89,23 +117,39 @@ impl Work {
     }
 
     /// Counts what a child has used beyond what is counted already; nothing where it has ended.
-    pub(crate) fn child_used(&self, key: u64, cpu: Duration) {
+    pub(crate) fn child_used(&self, key: u64, usage: TreeUsage) {
+        let now = Instant::now();
         let mut children = self.children.lock();
-        if let Some(child) = children.running.iter_mut().find(|child| child.key == key) {
-            self.add_cpu(cpu.saturating_sub(child.counted));
-            child.counted = child.counted.max(cpu);
-        }
+        let child = children.running.iter_mut().find(|child| child.key == key);
+        let new = child.map(|child| child.sampled(usage, now));
+        drop(children);
+        self.add_new(new, now);
     }
 
-    /// A child has ended: no later sample counts.
-    pub(crate) fn child_ended(&self, key: u64) {
-        self.children.lock().running.retain(|child| child.key != key);
+    /// A child has ended, with this CPU time where it is known: no later sample counts.
+    pub(crate) fn child_ended(&self, key: u64, cpu: Option<Duration>) {
+        let now = Instant::now();
+        let mut children = self.children.lock();
+        let at = children.running.iter().position(|child| child.key == key);
+        let child = at.map(|at| children.running.swap_remove(at));
+        drop(children);
+        self.add_new(child.map(|child| child.ended(cpu, now)), now);
+    }
+
+    fn add_new(&self, new: Option<New>, now: Instant) {
+        if let Some(New { cpu, byte_seconds }) = new {
+            self.add_measured_cpu(cpu, now);
+            self.add_memory(byte_seconds);
+        }
     }
 
     /// What was spent since this was last asked, to be charged. The last one gives back the rest of the reservation.
     pub(crate) fn charge(&self, last: bool) -> Option<Spent> {
-        let cost = PerResource::new(self.cpu_micros.swap(0, Relaxed), 0, self.network_bytes.swap(0, Relaxed));
-        let cost = Cost::saturating(cost);
+        let cost = Cost::saturating(PerResource::new(
+            self.cpu_micros.swap(0, Relaxed),
+            self.take_memory(last),
+            self.network_bytes.swap(0, Relaxed),
+        ));
         let release =
             self.reservation.lock().as_mut().and_then(|reservation| reservation.give_back(cost, last));
         let here = self.hold.lock().as_mut().and_then(|hold| hold.give_back(cost, last));
@@ -116,12 +160,22 @@ impl Work {
             here,
         })
     }
+
+    /// In KiB-seconds. What is less than one stays for the next charge, and the last one is rounded up.
+    fn take_memory(&self, last: bool) -> u64 {
+        if last {
+            return self.memory_byte_seconds.swap(0, Relaxed).div_ceil(KIB);
+        }
+        let rest = |byte_seconds| Some(byte_seconds % KIB);
+        let (Ok(taken) | Err(taken)) = self.memory_byte_seconds.fetch_update(Relaxed, Relaxed, rest);
+        taken / KIB
+    }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
         let last = self.charge(true);
-        self.client.shared().work_ended(self.id, last);
+        self.shared().work_ended(self.id, last);
     }
 }
 

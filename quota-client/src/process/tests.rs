@@ -5,8 +5,9 @@ fn stat(pid: u32, parent: u32, ticks: u64) -> Stat {
 }
 
 fn ticks(then: &[Stat], now: &[Stat], root: Process) -> Option<u64> {
-    Family::new(then.iter().copied())
-        .ticks(root, |pid| now.iter().find(|stat| stat.process.pid == pid).copied())
+    let members = Family::new(then.iter().copied())
+        .members(root, |pid| now.iter().find(|stat| stat.process.pid == pid).copied())?;
+    Some(members.iter().map(|stat| stat.ticks).sum())
 }
 
 #[test]
@@ -49,6 +50,31 @@ fn a_circle_of_parents_ends() {
 #[test]
 fn this_process_is_read() {
     let this = Process::of(std::process::id()).unwrap();
-    assert!(Family::read().cpu(this).is_some());
+    assert!(Family::read().usage(this).unwrap().memory > 0);
     assert_eq!(Process::of(u32::MAX), None);
+    assert_eq!(anonymous_memory([u32::MAX]), 0);
+    assert!(processors() >= 1);
+}
+
+#[test]
+fn anonymous_memory_is_what_is_resident_without_files_and_what_is_shared() {
+    assert_eq!(parse_anonymous_pages("5000 1200 900 10 0 400 0\n"), Some(300));
+    assert_eq!(parse_anonymous_pages("0 0 0 0 0 0 0\n"), Some(0), "a zombie");
+    assert_eq!(parse_anonymous_pages("5000 900 1200 10 0 400 0\n"), Some(0), "never below nothing");
+    for garbage in ["", "5000", "5000 1200", "5000 1200 x", "5000 -1 1"] {
+        assert_eq!(parse_anonymous_pages(garbage), None, "{garbage}");
+    }
+}
+
+#[test]
+fn a_process_is_not_older_than_the_machine() {
+    let this = Process::of(std::process::id()).unwrap();
+    let first = Process { started: 0, ..this };
+    assert!(this.age() <= first.age());
+    assert_eq!(Process { started: u64::MAX, ..this }.age(), Duration::ZERO);
+}
+
+#[test]
+fn processors_are_counted() {
+    assert_eq!(count_processors("cpu  1 2\ncpu0 1 2\ncpu1 1 2\ncpufreq 3\nintr 4\n"), 2);
 }

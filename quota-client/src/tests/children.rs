@@ -1,5 +1,6 @@
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4 as _;
@@ -7,23 +8,52 @@ use wait4::Wait4 as _;
 use super::*;
 
 /// A shell in a process group of its own, which is killed in the end, whatever becomes of the test.
-struct Shell(Option<Child>);
+pub(super) struct Shell {
+    child: Option<Child>,
+    group: Pid,
+    output: BufReader<ChildStdout>,
+}
 
 impl Shell {
-    fn run(script: &str) -> Self {
-        Self(Some(Command::new("sh").args(["-c", script]).process_group(0).spawn().unwrap()))
+    pub(super) fn run(script: &str) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Self::start(command)
     }
 
-    fn pid(&self) -> u32 {
-        self.0.as_ref().unwrap().id()
+    pub(super) fn start(mut command: Command) -> Self {
+        let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { group: Pid::from_child(&child), child: Some(child), output }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// The next line that it writes.
+    pub(super) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process_group(self.group, signal).unwrap();
     }
 
     /// Kills the group, and tells the CPU time of the shell's wait status.
-    fn kill(&mut self) -> Option<Duration> {
-        let child = self.0.take()?;
-        let group = Pid::from_child(&child);
-        kill_process_group(group, Signal::KILL).unwrap();
-        let usage = child.wait4().unwrap().rusage;
+    pub(super) fn kill(&mut self) -> Option<Duration> {
+        let is_there = self.child.is_some();
+        // One that has ended may have left none to be killed.
+        let killed = kill_process_group(self.group, Signal::KILL);
+        assert!(!is_there || killed.is_ok());
+        self.wait()
+    }
+
+    /// Waits for its end, and tells the CPU time of its wait status.
+    pub(super) fn wait(&mut self) -> Option<Duration> {
+        let usage = self.child.take()?.wait4().unwrap().rusage;
         Some(usage.utime + usage.stime)
     }
 }
@@ -34,11 +64,11 @@ impl Drop for Shell {
     }
 }
 
-const BURN: &str = "while :; do :; done";
+pub(super) const BURN: &str = "while :; do :; done";
 
-fn cpu(heard: &fake::Heard) -> Duration {
-    let charges = heard.reports.iter().flat_map(|report| &report.charges);
-    Duration::from_micros(charges.map(|charge| charge.cost.unwrap().cpu_micros).sum())
+/// What was charged, in all.
+pub(super) fn cpu(heard: &fake::Heard) -> Duration {
+    Duration::from_micros(fake::costs(heard).map(|(_, cost)| cost.cpu_micros).sum())
 }
 
 #[tokio::test]
@@ -89,9 +119,9 @@ async fn the_last_sample_stands_for_a_child_that_is_let_go() {
     assert!(Duration::from_millis(50) <= charged && charged <= burnt(), "{charged:?}");
 }
 
-fn process_cpu(pid: u32) -> Duration {
+pub(super) fn process_cpu(pid: u32) -> Duration {
     let process = crate::process::Process::of(pid).unwrap();
-    crate::process::Family::read().cpu(process).unwrap()
+    crate::process::Family::read().usage(process).unwrap().cpu
 }
 
 #[tokio::test]

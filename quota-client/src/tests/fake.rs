@@ -48,6 +48,12 @@ pub(crate) struct Heard {
     pub(crate) authorization: Option<String>,
 }
 
+/// What was charged, and to which user.
+pub(crate) fn costs(heard: &Heard) -> impl Iterator<Item = (&str, v1::Cost)> {
+    let charges = heard.reports.iter().flat_map(|report| &report.charges);
+    charges.map(|charge| (charge.accounts.as_ref().unwrap().user(), charge.cost.unwrap()))
+}
+
 /// How a check is answered.
 #[derive(Clone, Debug)]
 pub(crate) enum Check {
