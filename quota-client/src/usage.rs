@@ -1,5 +1,5 @@
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use quota_core::{
     Account, Cost, Ipv6Prefix, Kind, NodeReport, Release, Resource, Tick, Timestamp, Window, WindowLength,
@@ -98,26 +98,21 @@ impl Usage {
         here
     }
 
-    /// How many accounts of each kind used something, and the heaviest of them: those of CPU first, then those of network.
+    /// How many accounts of each kind used something, and the heaviest of them.
     pub(crate) fn heaviest(&mut self, now: Instant) -> (v1::Active, Vec<v1::HeavyAccount>) {
         self.drop_idle(self.tick(now));
         let mut active = v1::Active::default();
         let mut heaviest = Vec::new();
         for kind in Kind::ALL {
             let of_kind = self.accounts.iter().filter(|(account, _)| account.kind() == kind);
-            let mut of_kind: Vec<&Used> = of_kind.map(|(_, used)| used).collect();
+            let of_kind: Vec<&Used> = of_kind.map(|(_, used)| used).collect();
             let count = Some(u32::try_from(of_kind.len()).unwrap_or(u32::MAX));
             match kind {
                 Kind::Repo => active.repo = count,
                 Kind::User => active.user = count,
                 Kind::Ip => active.ip = count,
             }
-            let weight = |used: &&Used| {
-                let usage = used.window.usage();
-                std::cmp::Reverse((usage[Resource::Cpu], usage[Resource::Network]))
-            };
-            of_kind.sort_unstable_by_key(weight);
-            of_kind.truncate(NodeReport::MAX_HEAVIEST);
+            let of_kind = heaviest_of(of_kind);
             heaviest.extend(of_kind.into_iter().map(|used| v1::HeavyAccount {
                 kind: v1::Kind::from(kind).into(),
                 id: used.id.clone(),
@@ -151,13 +146,43 @@ impl Usage {
     }
 }
 
-/// Memory is not metered: not known, which is not 0.
+/// The heaviest of one kind, at most as many as a report may name: the heaviest of each resource in turn, so that none of
+/// CPU crowds out one of memory or network.
+fn heaviest_of(used: Vec<&Used>) -> Vec<&Used> {
+    let mut ranks = Resource::ALL.map(|resource| heaviest_in(resource, used.clone()).into_iter());
+    let (mut heaviest, mut named) = (Vec::new(), HashSet::new());
+    loop {
+        let before = heaviest.len();
+        for rank in &mut ranks {
+            if heaviest.len() < NodeReport::MAX_HEAVIEST {
+                heaviest.extend(rank.find(|used| named.insert(used.id.as_str())));
+            }
+        }
+        if heaviest.len() == before {
+            return heaviest;
+        }
+    }
+}
+
+/// Those that used any of it, the heaviest first.
+fn heaviest_in(resource: Resource, mut used: Vec<&Used>) -> Vec<&Used> {
+    used.retain(|used| used.window.usage()[resource] > 0);
+    let weight = |used: &&Used| std::cmp::Reverse(used.window.usage()[resource]);
+    if used.len() > NodeReport::MAX_HEAVIEST {
+        // Of thousands only these are put in order.
+        used.select_nth_unstable_by_key(NodeReport::MAX_HEAVIEST, weight);
+        used.truncate(NodeReport::MAX_HEAVIEST);
+    }
+    used.sort_unstable_by_key(weight);
+    used
+}
+
 fn wire(usage: &quota_core::Usage) -> v1::Amounts {
-    let most = |resource| Some(usage[resource].min(Cost::MAX));
+    let most = |amount: u64| Some(amount.min(Cost::MAX));
     v1::Amounts {
-        cpu_micros: most(Resource::Cpu),
-        memory_byte_seconds: None,
-        network_bytes: most(Resource::Network),
+        cpu_micros: most(usage[Resource::Cpu]),
+        memory_byte_seconds: most(usage[Resource::Memory].saturating_mul(1024)),
+        network_bytes: most(usage[Resource::Network]),
     }
 }
 
@@ -218,6 +243,29 @@ mod tests {
             .map(|heavy| (heavy.id.as_str(), heavy.used.unwrap().cpu_micros.unwrap()))
             .collect();
         assert_eq!((told.len(), told[0], told[1], told[50]), (51, ("r", 1830), ("60", 60), ("11", 11)));
+    }
+
+    #[test]
+    fn the_heaviest_of_one_resource_crowd_out_none_of_another() {
+        let now = Instant::now();
+        let mut usage = Usage::new(now);
+        for number in 1..=100 {
+            usage.add(&user(&format!("cpu-{number}")), cpu(1000 + number), now);
+            let network = cpu(1).with_network_bytes(number).unwrap();
+            usage.add(&user(&format!("network-{number}")), network, now);
+        }
+        let all = cpu(5000).with_memory_byte_seconds(1 << 20).unwrap().with_network_bytes(5).unwrap();
+        usage.add(&user("all"), all, now);
+        let memory = Cost::ZERO.with_memory_byte_seconds(2048).unwrap();
+        usage.add(&user("memory"), memory, now);
+        let (_, heaviest) = usage.heaviest(now);
+        let told: Vec<_> = heaviest.iter().map(|heavy| heavy.id.as_str()).collect();
+        let first = ["all", "memory", "network-100", "cpu-100", "network-99", "cpu-99"];
+        assert_eq!((told.len(), &told[..6]), (50, &first[..]));
+        let memory = heaviest[1].used.unwrap();
+        assert_eq!((memory.cpu_micros, memory.memory_byte_seconds), (Some(0), Some(2048)));
+        let distinct: HashSet<_> = told.iter().collect();
+        assert_eq!(distinct.len(), 50, "each is named once");
     }
 
     #[test]

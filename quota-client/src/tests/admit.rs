@@ -19,7 +19,7 @@ async fn what_is_asked_is_all_that_the_request_names() {
     let admission = allowed(&client, &fetch().ip(ip).class("interactive").price(price)).await;
     assert!(admission.checked());
     let heard = fake.heard();
-    let nothing = v1::Amounts { cpu_micros: Some(0), memory_byte_seconds: None, network_bytes: Some(0) };
+    let nothing = v1::Amounts { cpu_micros: Some(0), memory_byte_seconds: Some(0), network_bytes: Some(0) };
     let expected = v1::CheckRequest {
         node: "gitaly-01".to_owned(),
         rpc: "/gitaly.SSHService/SSHUploadPack".to_owned(),

@@ -21,13 +21,13 @@ async fn pressure_and_who_is_heaviest_are_told_and_what_was_used_here_goes_with_
     assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(1), Some(0)));
     let heaviest: Vec<_> =
         told.heaviest.iter().map(|heavy| (heavy.id.as_str(), heavy.used.unwrap())).collect();
-    let used = v1::Amounts { cpu_micros: Some(1700), memory_byte_seconds: None, network_bytes: Some(0) };
+    let used = v1::Amounts { cpu_micros: Some(1700), memory_byte_seconds: Some(0), network_bytes: Some(0) };
     assert_eq!(heaviest, [("project-42", used), ("user-7", used)]);
 
     allowed(&client, &fetch()).await;
     let here = fake.heard().checks.last().unwrap().used_here.unwrap();
     assert_eq!(here.user.unwrap().cpu_micros, Some(1700));
-    assert_eq!(here.user.unwrap().memory_byte_seconds, None, "not metered, so not known");
+    assert_eq!(here.user.unwrap().memory_byte_seconds, Some(0));
     assert_eq!(here.ip, None);
 }
 
