@@ -82,7 +82,7 @@
 //! # What it meters
 //!
 //! - CPU: user and system time of [child processes](Meter::child), sampled while they run and from their wait status when
-//!   they end. No more is charged of it than all
+//!   they end, or of all that ran in a [cgroup of the request](Meter::cgroup), exactly. No more is charged of it than all
 //!   processors can have given, and a tenth: [`Stats::cost_clamped`]. What this process spent itself is the caller's to
 //!   [tell](Meter::cpu).
 //! - Memory: anonymous memory of the same, sampled once an interval, in bytes times seconds.
@@ -90,6 +90,7 @@
 
 mod backoff;
 mod builder;
+mod cgroup;
 mod client;
 mod decision;
 mod denial;
@@ -113,6 +114,7 @@ mod work;
 mod tests;
 
 pub use builder::{BuildError, Builder};
+pub use cgroup::{RequestCgroup, RequestCgroups};
 pub use client::Client;
 pub use decision::{Admission, Decision};
 pub use denial::{Cause, Denial, ERROR_REASON, OverQuota};

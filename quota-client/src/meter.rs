@@ -1,6 +1,8 @@
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cgroup::{RequestCgroup, RequestCgroups};
 use crate::process::{Family, Process};
 use crate::work::Work;
 
@@ -30,7 +32,7 @@ impl Meter {
     }
 
     /// Counts CPU time that was spent in this process, as the caller measured it: unlike what the kernel counts of
-    /// children, it is not compared with the time that has passed.
+    /// children and cgroups, it is not compared with the time that has passed.
     pub fn cpu(&self, time: Duration) {
         if let Some(work) = &self.work {
             work.add_cpu(time);
@@ -49,13 +51,25 @@ impl Meter {
     ///
     /// They are sampled from `/proc` once an interval until the [`ChildMeter`] is dropped. A child whose `/proc` cannot
     /// be read has no samples, and one that ends before its first has no memory. Of memory, what is anonymous counts: not
-    /// the page cache, and what is shared after fork(2) for each that shares it.
+    /// the page cache, and what is shared after fork(2) for each that shares it. A [cgroup](Self::cgroup) is exact.
     pub fn child(&self, pid: u32) -> ChildMeter {
         let child = self.work.as_ref().zip(Process::of(pid)).map(|(work, process)| {
             let key = work.child(process);
             Child { work: Arc::clone(work), process, key }
         });
         ChildMeter { child, meter: self.clone() }
+    }
+
+    /// Makes a cgroup whose processes count as this work's: their CPU and memory, exactly, while they run and to the end of
+    /// the last of them.
+    ///
+    /// # Errors
+    /// Where no cgroup can be made, such as when there are too many. The process can be a [child](Self::child) instead.
+    pub async fn cgroup(&self, cgroups: &RequestCgroups) -> io::Result<RequestCgroup> {
+        match &self.work {
+            Some(work) => work.shared().cgroup(Arc::clone(work), cgroups.clone()).await,
+            None => Ok(RequestCgroup::none()),
+        }
     }
 
     fn network(&self, bytes: u64) {

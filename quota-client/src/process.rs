@@ -12,8 +12,10 @@
 //! tells them apart.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, fs};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -35,6 +37,27 @@ impl Process {
     pub(crate) fn age(self) -> Duration {
         let now = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default();
         now.saturating_sub(time(self.started))
+    }
+
+    /// Whether it is there, be it as a zombie.
+    pub(crate) fn exists(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+}
+
+/// As in the names of cgroups: the pid and the start, such as `42-987`.
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.pid, self.started)
+    }
+}
+
+impl FromStr for Process {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (pid, started) = text.split_once('-').unwrap_or((text, ""));
+        Ok(Self { pid: pid.parse()?, started: started.parse()? })
     }
 }
 

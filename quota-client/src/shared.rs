@@ -2,12 +2,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use std::{io, mem};
 
 use parking_lot::Mutex;
 use quota_proto::{Invalid, v1};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
+use crate::cgroup::{Metered, RequestCgroup, RequestCgroups};
 use crate::client::Settings;
 use crate::local::{Hold, Local};
 use crate::outage::Outage;
@@ -45,6 +47,9 @@ pub(crate) struct Shared {
     pub(crate) processors: u32,
     live: Mutex<HashMap<u64, Weak<Work>>>,
     next_id: AtomicU64,
+    /// The cgroups of requests, and the work that each counts for: which lives, and this client with it, until the request
+    /// is over and nobody is in its cgroup.
+    cgroups: Arc<Mutex<Vec<Metered>>>,
     /// One at a time samples, lest what a slow one read be taken for news after that of a later one, and collects, so
     /// that who collects at the end finds no work that another still holds.
     collecting: Arc<Semaphore>,
@@ -70,6 +75,7 @@ impl Shared {
             processors: processors(),
             live: Mutex::default(),
             next_id: AtomicU64::new(0),
+            cgroups: Arc::default(),
             collecting: Arc::new(Semaphore::new(1)),
         }
     }
@@ -201,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// Samples the children, and makes what was spent until now ready to be reported. Waits at most so long for
+    /// Samples the children and cgroups, and makes what was spent until now ready to be reported. Waits at most so long for
     /// its turn, and for the sample: all threads that may block can be busy.
     pub(crate) async fn collect(&self, patience: Duration) {
         let turn = timeout(patience, Arc::clone(&self.collecting).acquire_owned()).await;
@@ -231,14 +237,29 @@ impl Shared {
             children.into_iter().map(move |(key, process)| (Arc::clone(&work), key, process))
         };
         let children: Vec<_> = live.iter().flat_map(with_key).collect();
-        if children.is_empty() {
+        if children.is_empty() && self.cgroups.lock().is_empty() {
             return Some(turn);
         }
+        let cgroups = Arc::clone(&self.cgroups);
         let read = tokio::task::spawn_blocking(move || {
             sample_children(children);
+            sample_cgroups(&cgroups);
             turn
         });
         timeout(patience, read).await.ok()?.ok()
+    }
+
+    /// Makes a cgroup whose usage counts as this work's. Also where nobody waits for it any more, it is removed again.
+    pub(crate) async fn cgroup(&self, work: Arc<Work>, parents: RequestCgroups) -> io::Result<RequestCgroup> {
+        let cgroups = Arc::clone(&self.cgroups);
+        let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let made = runtime.spawn_blocking(move || {
+            let metered = Metered::new(work, parents.make()?);
+            let handle = metered.handle();
+            cgroups.lock().push(metered);
+            Ok(handle)
+        });
+        made.await.map_err(io::Error::other)?
     }
 
     /// Ends when all that was collected is acknowledged or given up.
@@ -264,4 +285,11 @@ fn sample_children(children: Vec<(Arc<Work>, u64, Process)>) {
             work.child_used(key, usage);
         }
     }
+}
+
+/// They are taken out meanwhile, since no lock is held while files are read.
+fn sample_cgroups(cgroups: &Mutex<Vec<Metered>>) {
+    let mut sampled = mem::take(&mut *cgroups.lock());
+    sampled.retain_mut(Metered::sample);
+    cgroups.lock().append(&mut sampled);
 }

@@ -39,4 +39,6 @@ pub struct Stats {
     /// Times that what the kernel counted as CPU time was cut down to what all processors could have given since the work
     /// began, and a tenth: a counter was wrong.
     pub cost_clamped: u64,
+    /// Cgroups of requests that are left behind, since they cannot be removed.
+    pub cgroups_left: u64,
 }

@@ -2,6 +2,7 @@
 
 mod admit;
 mod build;
+mod cgroups;
 mod children;
 mod fake;
 mod layer;

@@ -16,6 +16,7 @@ use crate::process::{Process, TreeUsage};
 use crate::shared::Shared;
 use ceiling::Ceiling;
 use child::{Child, New};
+pub(crate) use held::Held;
 
 /// The internal unit of memory is the KiB-second.
 const KIB: u64 = 1024;

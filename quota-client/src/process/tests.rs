@@ -50,6 +50,7 @@ fn a_circle_of_parents_ends() {
 #[test]
 fn this_process_is_read() {
     let this = Process::of(std::process::id()).unwrap();
+    assert!(this.exists());
     assert!(Family::read().usage(this).unwrap().memory > 0);
     assert_eq!(Process::of(u32::MAX), None);
     assert_eq!(anonymous_memory([u32::MAX]), 0);
@@ -63,6 +64,17 @@ fn anonymous_memory_is_what_is_resident_without_files_and_what_is_shared() {
     assert_eq!(parse_anonymous_pages("5000 900 1200 10 0 400 0\n"), Some(0), "never below nothing");
     for garbage in ["", "5000", "5000 1200", "5000 1200 x", "5000 -1 1"] {
         assert_eq!(parse_anonymous_pages(garbage), None, "{garbage}");
+    }
+}
+
+#[test]
+fn the_name_of_a_process_tells_which_it_is() {
+    let this = Process::of(std::process::id()).unwrap();
+    assert_eq!(this.to_string().parse(), Ok(this));
+    let other = Process { started: this.started + 1, ..this };
+    assert!(!other.exists(), "one of before had its pid");
+    for garbage in ["", "-", "42", "42-", "-7", "42-7-9", "a-b"] {
+        assert!(garbage.parse::<Process>().is_err(), "{garbage}");
     }
 }
 
