@@ -2,8 +2,8 @@
 //! kernel: exactly, once, and also what outlives its parent.
 //!
 //! A process must be in it before it executes anything, and nothing between fork(2) and exec(2) may be had without unsafe
-//! code. To move it after it was spawned is a race: what it has started until then stays outside. So a shell of three
-//! words moves itself and becomes the program: a millisecond more, on any system that has git.
+//! code. To move it after it was spawned is a race: what it has started until then stays outside. So a shell
+//! moves itself and becomes the program, which takes it less than a millisecond.
 
 mod files;
 mod metered;

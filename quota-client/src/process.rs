@@ -7,7 +7,7 @@
 //!
 //! Memory is anonymous memory: what the process itself filled, not the pages of files that the kernel may drop, nor those
 //! that processes share. `statm` has it, in pages: what is resident without what is of files and shared, which is `RssAnon`
-//! of `status` in a tenth of the text. `smaps_rollup` is exact to the page, but walks the page tables of the process, and
+//! of `status` in one short line. `smaps_rollup` is exact to the page, but walks the page tables of the process, and
 //! holds it up meanwhile. Pages that a process still shares with its parent since fork(2) count for both; only a cgroup
 //! tells them apart.
 
