@@ -372,7 +372,7 @@ async fn work_without(client: &Client, seconds: u32) {
     for _ in 0..seconds {
         use_cpu(client, "alice", Duration::from_secs(2));
         tokio::time::advance(Duration::from_secs(1)).await;
-        client.shared().collect().await;
+        client.shared().collect(Duration::from_secs(1)).await;
         tokio::task::yield_now().await;
     }
     tokio::time::resume();
