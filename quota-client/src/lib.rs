@@ -92,6 +92,11 @@ mod backoff;
 mod builder;
 mod cgroup;
 mod client;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the client does not tell it what the machine's signals say")
+)]
+mod concurrency;
 mod decision;
 mod denial;
 mod layer;
@@ -116,6 +121,10 @@ mod tests;
 pub use builder::{BuildError, Builder};
 pub use cgroup::{RequestCgroup, RequestCgroups};
 pub use client::Client;
+pub use concurrency::{
+    Calibration, InvalidDescriptor, InvalidSetting, LimitSettings, Limits, Order, Per, Permit, Reason,
+    Refusal, RpcSettings, SetSettings, rpc_names,
+};
 pub use decision::{Admission, Decision};
 pub use denial::{Cause, Denial, ERROR_REASON, OverQuota};
 pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};

@@ -1,0 +1,169 @@
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use quota_core::{Account, Ipv6Prefix, Kind};
+use tokio::time::Instant;
+
+use super::adaptive::AdaptiveLimit;
+use super::figures::Figures;
+use super::latency::Latency;
+use super::limiter::{Limiter, Permit};
+use super::refusal::Refusal;
+use super::rpc_names::check_known;
+use super::settings::{InvalidSetting, Per, RpcSettings, SetSettings};
+use super::slots::{Key, Slots};
+
+/// The concurrency limits of all RPCs. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Limits(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    rpcs: HashMap<String, Rpc>,
+    /// Intervals with an event, by signal.
+    events: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+#[derive(Debug)]
+struct Rpc {
+    per: Per,
+    exempt_loopback: bool,
+    authenticated: Set,
+    unauthenticated: Option<Set>,
+}
+
+/// One limiter, and what it is told of as.
+#[derive(Debug)]
+pub(super) struct Set {
+    pub(super) limiter: Limiter,
+    pub(super) authenticated: bool,
+    is_adaptive: bool,
+}
+
+impl Limits {
+    /// From the settings of each limited RPC. `known` are the names of all RPCs that the guarded services have,
+    /// such as [`rpc_names`](super::rpc_names) reads from their descriptors.
+    ///
+    /// # Errors
+    /// Where a setting is impossible, an RPC is limited twice, or one is not known; with the nearest name then.
+    pub fn new(settings: &[RpcSettings], known: &[String]) -> Result<Self, InvalidSetting> {
+        let mut rpcs = HashMap::new();
+        for rpc in settings {
+            check_known(&rpc.key(), &rpc.rpc, known)?;
+            if rpcs.insert(rpc.rpc.clone(), Rpc::new(rpc)?).is_some() {
+                return Err(InvalidSetting::new(rpc.key(), "is given twice"));
+            }
+        }
+        Ok(Self(Arc::new(Inner { rpcs, events: Mutex::default() })))
+    }
+
+    /// Waits until one more request of an RPC may run: at most for the longest wait of its settings, and until the
+    /// deadline. Drop the permit when the request, with its stream, has ended.
+    ///
+    /// `None` where it is not limited: nothing is configured for the RPC, the repository or address is not given,
+    /// or it comes from this very machine and that is exempt.
+    ///
+    /// # Errors
+    /// Where it may not run: it was not started, and the refusal tells when to come back.
+    pub async fn acquire(
+        &self,
+        rpc: &str,
+        repo: Option<&str>,
+        ip: Option<IpAddr>,
+        authenticated: bool,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Permit>, Refusal> {
+        let Some(rpc) = self.0.rpcs.get(rpc) else { return Ok(None) };
+        if rpc.exempt_loopback && ip.is_some_and(|ip| ip.to_canonical().is_loopback()) {
+            return Ok(None);
+        }
+        // Who comes back asks for the same repository from the same address: one is the key, and the other tells
+        // callers of one key apart.
+        let (key, caller) = match rpc.per {
+            Per::Repo => (repo.and_then(repo_key), hash(&ip)),
+            Per::Ip => (ip.map(ip_key), hash(&repo)),
+        };
+        let Some(key) = key else { return Ok(None) };
+        let set = match &rpc.unauthenticated {
+            Some(stricter) if !authenticated => stricter,
+            _ => &rpc.authenticated,
+        };
+        set.limiter.acquire(&key, caller, deadline).await.map(Some)
+    }
+
+    /// The figures of each set: of which RPC, whether of authenticated requests, and what.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = (&str, bool, Figures)> {
+        self.sets().map(|(rpc, set)| (rpc, set.authenticated, set.limiter.figures()))
+    }
+
+    /// In how many intervals each signal was an event.
+    pub(crate) fn backoff_events(&self) -> BTreeMap<&'static str, u64> {
+        self.0.events.lock().clone()
+    }
+
+    pub(super) fn count_events(&self, signals: impl IntoIterator<Item = &'static str>) {
+        let mut events = self.0.events.lock();
+        for signal in signals {
+            *events.entry(signal).or_default() += 1;
+        }
+    }
+
+    /// The sets whose limits move.
+    pub(super) fn adaptive(&self) -> impl Iterator<Item = (&str, &Set)> {
+        self.sets().filter(|(_, set)| set.is_adaptive)
+    }
+
+    fn sets(&self) -> impl Iterator<Item = (&str, &Set)> {
+        self.0.rpcs.iter().flat_map(|(name, rpc)| {
+            let sets = [Some(&rpc.authenticated), rpc.unauthenticated.as_ref()];
+            sets.into_iter().flatten().map(|set| (name.as_str(), set))
+        })
+    }
+}
+
+impl Rpc {
+    fn new(settings: &RpcSettings) -> Result<Self, InvalidSetting> {
+        let (limit, stricter) = settings.check()?;
+        let set = |set: &SetSettings, limit: AdaptiveLimit, authenticated| {
+            let latency = settings.latency && !limit.is_fixed();
+            let latency = latency.then(|| Latency::new(fastrand::f64()));
+            let slots = Slots::new(limit, set.max_queue, set.order, latency);
+            Set { limiter: Limiter::new(slots, set.max_wait), authenticated, is_adaptive: !limit.is_fixed() }
+        };
+        Ok(Self {
+            per: settings.per,
+            exempt_loopback: settings.exempt_loopback,
+            authenticated: set(&settings.set, limit, true),
+            unauthenticated: settings
+                .unauthenticated
+                .as_ref()
+                .zip(stricter)
+                .map(|(settings, limit)| set(settings, limit, false)),
+        })
+    }
+}
+
+/// In the one spelling that quotas have, too. What has none is a key as it is, since it must not go free.
+fn repo_key(repo: &str) -> Option<Key> {
+    match Account::new(Kind::Repo, repo, Ipv6Prefix::default()) {
+        Ok(account) => Some(account.id().into()),
+        Err(_) => (!repo.is_empty()).then(|| repo.into()),
+    }
+}
+
+fn ip_key(ip: IpAddr) -> Key {
+    let ip = ip.to_string();
+    match Account::new(Kind::Ip, &ip, Ipv6Prefix::default()) {
+        Ok(account) => account.id().into(),
+        Err(_) => ip.into(),
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

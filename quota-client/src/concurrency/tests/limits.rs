@@ -1,0 +1,111 @@
+use std::net::IpAddr;
+
+use super::*;
+use crate::concurrency::settings::tests::rpc;
+use crate::concurrency::{LimitSettings, Limits, Per, RpcSettings, SetSettings};
+
+const RPC: &str = "/gitaly.SSHService/SSHUploadPack";
+
+fn limits(settings: RpcSettings) -> Limits {
+    Limits::new(&[settings], &[RPC.to_owned()]).unwrap()
+}
+
+/// At most one at once, and nobody waits.
+fn one(per: Per) -> RpcSettings {
+    let settings = rpc(RPC, LimitSettings::Static(1));
+    RpcSettings { per, set: SetSettings { max_queue: 0, ..settings.set }, ..settings }
+}
+
+/// The permits of requests made one after the other; `None` where one was refused.
+async fn acquire(limits: &Limits, requests: &[(&str, &str)]) -> Vec<Option<Option<Permit>>> {
+    let mut permits = Vec::new();
+    for (repo, ip) in requests {
+        let repo = (!repo.is_empty()).then_some(*repo);
+        let ip: Option<IpAddr> = (!ip.is_empty()).then(|| ip.parse().unwrap());
+        permits.push(limits.acquire(RPC, repo, ip, true, None).await.ok());
+    }
+    permits
+}
+
+/// How many of the requests hold a permit, are not limited, and were refused.
+fn count(permits: &[Option<Option<Permit>>]) -> (usize, usize, usize) {
+    let of =
+        |wanted: fn(&Option<Option<Permit>>) -> bool| permits.iter().filter(|permit| wanted(permit)).count();
+    (of(|p| matches!(p, Some(Some(_)))), of(|p| matches!(p, Some(None))), of(Option::is_none))
+}
+
+#[tokio::test]
+async fn a_limit_is_for_each_repository_however_it_is_spelled() {
+    let limits = limits(one(Per::Repo));
+    let requests =
+        [("a/b", ""), ("/a//b.git", ""), ("a/c", ""), ("../x", ""), ("../x", ""), ("", "192.0.2.1")];
+    let permits = acquire(&limits, &requests).await;
+    assert_eq!(count(&permits), (3, 1, 2), "what has no right spelling does not go free");
+}
+
+#[tokio::test]
+async fn a_limit_is_for_each_address_of_one_customer() {
+    let limits = limits(one(Per::Ip));
+    let requests = [
+        ("a", "192.0.2.1"),
+        ("b", "::ffff:192.0.2.1"),
+        ("a", "192.0.2.2"),
+        ("a", "2001:db8:1:2::1"),
+        ("a", "2001:db8:1:2:ffff::9"),
+        ("a", "127.0.0.1"),
+        ("a", "127.0.0.1"),
+        ("a", ""),
+    ];
+    assert_eq!(count(&acquire(&limits, &requests).await), (4, 1, 3));
+}
+
+#[tokio::test]
+async fn loopback_is_exempt_where_that_is_configured() {
+    let limits = limits(RpcSettings { exempt_loopback: true, ..one(Per::Ip) });
+    let requests =
+        [("a", "127.0.0.1"), ("a", "127.8.8.8"), ("a", "::1"), ("a", "::ffff:127.0.0.1"), ("a", "10.0.0.1")];
+    assert_eq!(count(&acquire(&limits, &requests).await), (1, 4, 0));
+}
+
+#[tokio::test]
+async fn requests_without_a_user_have_a_stricter_set_of_their_own() {
+    let settings = rpc(RPC, LimitSettings::Static(2));
+    let stricter = one(Per::Repo).set;
+    let set = SetSettings { max_queue: 0, ..settings.set.clone() };
+    let limits = limits(RpcSettings { set, unauthenticated: Some(stricter), ..settings });
+    let mut admitted = [0, 0];
+    let mut permits = Vec::new();
+    for _ in 0..5 {
+        for authenticated in [true, false] {
+            if let Ok(permit) = limits.acquire(RPC, Some("a"), None, authenticated, None).await {
+                admitted[usize::from(authenticated)] += 1;
+                permits.push(permit);
+            }
+        }
+    }
+    assert_eq!(admitted, [1, 2]);
+    let figures: Vec<_> =
+        limits.figures().map(|(_, who, figures)| (who, figures.limit, figures.refused[0])).collect();
+    assert_eq!(figures, [(true, 2, 3), (false, 1, 4)]);
+}
+
+#[tokio::test]
+async fn an_rpc_without_a_limit_is_not_limited() {
+    let limits = limits(one(Per::Repo));
+    assert!(
+        limits.acquire("/gitaly.RefService/ListRefs", Some("a"), None, true, None).await.unwrap().is_none()
+    );
+}
+
+#[test]
+fn an_rpc_that_no_service_has_is_refused_at_start() {
+    let known = [RPC.to_owned(), "/gitaly.SSHService/SSHReceivePack".to_owned()];
+    let told = |settings: &[RpcSettings]| Limits::new(settings, &known).unwrap_err().to_string();
+    assert_eq!(
+        told(&[rpc("/gitaly.SSHService/SSHUploadpack", LimitSettings::Static(1))]),
+        "concurrency[\"/gitaly.SSHService/SSHUploadpack\"] is an RPC that no service has: did you mean \
+         \"/gitaly.SSHService/SSHUploadPack\"?"
+    );
+    let twice = [one(Per::Repo), one(Per::Ip)];
+    assert_eq!(told(&twice), "concurrency[\"/gitaly.SSHService/SSHUploadPack\"] is given twice");
+}
