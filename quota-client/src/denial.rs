@@ -6,7 +6,9 @@ use std::time::Duration;
 use quota_core::{Breach, Kind, Limit, Resource};
 use quota_proto::{Invalid, v1, wire_amount};
 
-pub use grpc::ERROR_REASON;
+use crate::Refusal;
+
+pub use grpc::{CONCURRENCY_LIMIT, ERROR_REASON};
 
 /// A refusal: why, and when to come back.
 ///
@@ -28,6 +30,9 @@ pub enum Cause {
     /// The quota service has lost its store, and is set to refuse what it cannot check; or it cannot read what is
     /// stored of an account.
     Unavailable,
+    /// As many requests as may run at once are running, and as many as may wait are waiting or this one waited too
+    /// long. It was not started.
+    Concurrency(Refusal),
 }
 
 /// Who is over which limit.
@@ -115,7 +120,7 @@ impl Denial {
     }
 
     /// After this long the account is below its limit, if it does nothing more until then; or, as far as can be
-    /// known, the service can check again.
+    /// known, the service can check again, or there is room for one more request.
     pub const fn retry_after(&self) -> Duration {
         self.retry_after
     }
@@ -132,11 +137,19 @@ impl Denial {
     }
 }
 
+impl From<Refusal> for Denial {
+    fn from(refusal: Refusal) -> Self {
+        let retry_after = refusal.retry_after;
+        Self { cause: Cause::Concurrency(refusal), retry_after, permanent: false, node: String::new() }
+    }
+}
+
 impl std::fmt::Display for Denial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.cause {
             Cause::OverQuota(over) => write!(f, "{over}")?,
             Cause::Unavailable => f.write_str("the quota service cannot check requests")?,
+            Cause::Concurrency(refusal) => write!(f, "{refusal}")?,
         }
         if !self.node.is_empty() {
             write!(f, " on {}", self.node)?;

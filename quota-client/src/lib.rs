@@ -126,7 +126,7 @@ pub use concurrency::{
     Refusal, RpcSettings, SetSettings, rpc_names,
 };
 pub use decision::{Admission, Decision};
-pub use denial::{Cause, Denial, ERROR_REASON, OverQuota};
+pub use denial::{CONCURRENCY_LIMIT, Cause, Denial, ERROR_REASON, OverQuota};
 pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};
 pub use meter::{ChildMeter, Meter};
 pub use pressure::{

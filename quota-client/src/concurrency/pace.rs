@@ -26,7 +26,7 @@ use self::measured::Rate;
 pub(super) const SHORTEST: Duration = Duration::from_millis(100);
 pub(super) const LONGEST: Duration = Duration::from_secs(300);
 
-/// The most promises that are kept for one key, at 32 bytes each. Whoever is refused beyond them is told a moment as
+/// The most promises that are kept for one key, at 40 bytes each. Whoever is refused beyond them is told a moment as
 /// well, but then comes as a newcomer.
 const MAX_PROMISES: usize = 1024;
 

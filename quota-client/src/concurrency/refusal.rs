@@ -1,6 +1,12 @@
 use std::time::Duration;
 
+use tonic::Status;
+
+use crate::Denial;
+
 /// No permit was given: the request was not started, and may be tried again.
+///
+/// As a [`Denial`](crate::Denial) it becomes the answer of a gRPC or HTTP service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -44,14 +50,6 @@ impl Reason {
     }
 }
 
-impl Refusal {
-    /// [`retry_after`](Self::retry_after) in whole seconds, rounded up, and at least 1.
-    pub fn retry_after_seconds(&self) -> u64 {
-        let rounded_up = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);
-        rounded_up.max(1)
-    }
-}
-
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { waited, limit, in_flight, queued, .. } = self;
@@ -60,15 +58,18 @@ impl std::fmt::Display for Refusal {
             Reason::WaitedTooLong => write!(f, "maximum time in concurrency queue reached, {waited:.1?}")?,
             Reason::DeadlinePassed => write!(f, "deadline passed in concurrency queue after {waited:.1?}")?,
         }
-        let seconds = self.retry_after_seconds();
-        write!(
-            f,
-            ": not started; {in_flight} in flight of {limit}, {queued} queued; try again in {seconds} s"
-        )
+        write!(f, ": not started; {in_flight} in flight of {limit}, {queued} queued")
     }
 }
 
 impl std::error::Error for Refusal {}
+
+impl From<Refusal> for Status {
+    /// As that of the [`Denial`].
+    fn from(refusal: Refusal) -> Self {
+        Denial::from(refusal).into()
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -76,20 +77,20 @@ mod tests {
 
     #[test]
     fn a_refusal_says_that_nothing_was_started() {
-        let refusal = |reason, retry_after| Refusal {
+        let refusal = |reason| Refusal {
             reason,
-            retry_after: Duration::from_millis(retry_after),
+            retry_after: Duration::from_millis(1_001),
             waited: Duration::from_millis(2_000),
             limit: 10,
             in_flight: 11,
             queued: 50,
         };
         assert_eq!(
-            refusal(Reason::QueueFull, 200).to_string(),
-            "maximum queue size reached: not started; 11 in flight of 10, 50 queued; try again in 1 s"
+            refusal(Reason::QueueFull).to_string(),
+            "maximum queue size reached: not started; 11 in flight of 10, 50 queued"
         );
         assert_eq!(
-            refusal(Reason::WaitedTooLong, 1_001).to_string(),
+            Status::from(refusal(Reason::WaitedTooLong)).message(),
             "maximum time in concurrency queue reached, 2.0s: not started; 11 in flight of 10, 50 queued; \
              try again in 2 s"
         );

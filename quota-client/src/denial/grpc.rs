@@ -7,9 +7,13 @@ use super::{Cause, Denial};
 /// The reason in the `google.rpc.ErrorInfo` of a refusal of an account over its limit.
 pub const ERROR_REASON: &str = "OVER_QUOTA";
 
+/// The reason in the `google.rpc.ErrorInfo` of a refusal since too many requests run at once.
+pub const CONCURRENCY_LIMIT: &str = "CONCURRENCY_LIMIT";
+
 impl From<Denial> for Status {
     /// With `google.rpc.RetryInfo` and `ErrorInfo`. Over quota: `RESOURCE_EXHAUSTED`, with `QuotaFailure` too, and
     /// `kind`, `id`, `resource` and `permanent` in the `ErrorInfo`. Where the service cannot check: `UNAVAILABLE`.
+    /// Where too many requests run at once: `RESOURCE_EXHAUSTED`, with `reason` in the `ErrorInfo`.
     fn from(denial: Denial) -> Self {
         let message = denial.to_string();
         let mut details = ErrorDetails::with_retry_info(Some(denial.retry_after));
@@ -29,6 +33,11 @@ impl From<Denial> for Status {
             Cause::Unavailable => {
                 details.set_error_info(STORE_UNAVAILABLE, ERROR_DOMAIN, []);
                 Code::Unavailable
+            }
+            Cause::Concurrency(refusal) => {
+                let metadata = [("reason".to_owned(), refusal.reason.as_str().to_owned())];
+                details.set_error_info(CONCURRENCY_LIMIT, ERROR_DOMAIN, metadata);
+                Code::ResourceExhausted
             }
         };
         Status::with_error_details(code, message, details)

@@ -120,3 +120,30 @@ fn a_refusal_that_does_not_say_by_what_is_none() {
     no_limit.denied_by.as_mut().unwrap().limit = None;
     assert!(Denial::new(&no_limit, "").is_err());
 }
+
+#[test]
+fn f22_a_request_that_finds_no_room_is_told_so_and_not_that_it_timed_out() {
+    let refusal = || Refusal {
+        reason: crate::Reason::QueueFull,
+        retry_after: Duration::from_millis(200),
+        waited: Duration::ZERO,
+        limit: 10,
+        in_flight: 10,
+        queued: 50,
+    };
+    let status = Status::from(Denial::from(refusal()));
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(
+        status.message(),
+        "maximum queue size reached: not started; 10 in flight of 10, 50 queued; try again in 1 s"
+    );
+    let details = status.get_error_details();
+    assert_eq!(details.retry_info().unwrap().retry_delay, Some(Duration::from_millis(200)));
+    let info = details.error_info().unwrap();
+    assert_eq!([&*info.reason, &*info.metadata["reason"]], [CONCURRENCY_LIMIT, "queue_full"]);
+    let response = ::http::Response::<String>::from(Denial::from(refusal()));
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["retry-after"]),
+        (429, &"1".parse().unwrap())
+    );
+}

@@ -148,7 +148,7 @@ async fn f22_a_deadline_that_has_passed_is_not_started_even_where_there_is_room(
     let limiter = limiter(1, 50, Duration::from_secs(60), Order::Fifo);
     let refusal = limiter.acquire(&key(), 0, Some(Instant::now())).await.unwrap_err();
     assert_eq!((refusal.reason, refusal.in_flight), (Reason::DeadlinePassed, 0));
-    assert!(refusal.retry_after_seconds() >= 1);
+    assert!(!refusal.retry_after.is_zero());
     assert_eq!(limiter.figures().refused, [0, 0, 1]);
     assert_all_free(&limiter).await;
 }
