@@ -105,7 +105,7 @@ impl Denial {
     pub(crate) const fn kind(&self) -> Option<Kind> {
         match &self.cause {
             Cause::OverQuota(over) => Some(over.kind),
-            Cause::Unavailable => None,
+            Cause::Unavailable | Cause::Concurrency(_) => None,
         }
     }
 
