@@ -262,7 +262,7 @@ impl KeySlots {
 
     /// Takes the next waiter who can still be started. The others leave by their own timers.
     fn next(&mut self, order: Order, now: Instant) -> Option<oneshot::Sender<Permit>> {
-        let is_live = |(_, waiter): &(&u64, &Waiter)| waiter.until > now && !waiter.permit.is_closed();
+        let is_live = |(_, waiter): &(&u64, &Waiter)| waiter.until > now;
         let next = match order {
             Order::Fifo => self.queue.iter().find(is_live),
             Order::Lifo => self.queue.iter().rev().find(is_live),

@@ -7,6 +7,7 @@ mod limits;
 mod returns;
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::adaptive::AdaptiveLimit;
@@ -48,4 +49,13 @@ async fn assert_all_free(limiter: &Limiter) {
     drop(over);
     drop(permits);
     assert_eq!(limiter.figures().in_flight, 0);
+}
+
+/// Polls once.
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    std::future::poll_fn(|context| match std::pin::Pin::new(&mut *future).poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }

@@ -1,6 +1,5 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 
 use fastrand::Rng;
 use parking_lot::Mutex;
@@ -234,13 +233,4 @@ async fn f21_keys_do_not_share_and_idle_ones_take_no_memory() {
     drop(permits);
     assert_eq!(limiter.figures().keys, 0);
     assert!(limiter.capacity() <= 64, "{}", limiter.capacity());
-}
-
-/// Polls once.
-async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    std::future::poll_fn(|context| match std::pin::Pin::new(&mut *future).poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }

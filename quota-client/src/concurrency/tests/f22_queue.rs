@@ -125,22 +125,30 @@ async fn f22_waiters_are_started_in_order() {
     }
 }
 
+/// Two waiters, the first with a deadline in 100 ms, polled by nobody but the test.
 #[tokio::test(start_paused = true)]
-async fn f22_a_slot_that_becomes_free_at_the_deadline_goes_to_the_next() {
-    let limiter = limiter(1, 50, Duration::from_secs(60), Order::Fifo);
-    let held = run(&limiter).await;
-    let waiter = |deadline: Option<Duration>| {
-        let (limiter, deadline) = (limiter.clone(), deadline.map(|after| Instant::now() + after));
-        tokio::spawn(async move { limiter.acquire(&key(), 0, deadline).await })
-    };
-    let (late, next) = (waiter(Some(millis(100))), waiter(None));
-    tokio::task::yield_now().await;
-    // Nobody is polled meanwhile: the waiter is still in the queue when its deadline has passed.
-    tokio::time::advance(millis(100)).await;
-    drop(held);
-    let refusal = late.await.unwrap().unwrap_err();
-    assert_eq!((refusal.reason, refusal.in_flight), (Reason::DeadlinePassed, 1));
-    assert_eq!(next.await.unwrap().unwrap().waited(), millis(100));
+async fn f22_a_slot_goes_past_a_waiter_whose_deadline_has_passed() {
+    for (freed_after, handed) in [(100, false), (50, true)] {
+        let limiter = limiter(1, 50, Duration::from_secs(60), Order::Fifo);
+        let (held, key) = (run(&limiter).await, key());
+        let mut late = Box::pin(limiter.acquire(&key, 0, Some(Instant::now() + millis(100))));
+        let mut next = Box::pin(limiter.acquire(&key, 0, None));
+        assert!(poll_once(&mut late).await.is_none() && poll_once(&mut next).await.is_none());
+        tokio::time::advance(millis(freed_after)).await;
+        drop(held);
+        if !handed {
+            assert!(poll_once(&mut next).await.is_some_and(|next| next.is_ok()), "it is next at once");
+        }
+        tokio::time::advance(millis(100 - freed_after)).await;
+        // Even where the slot was handed over in time, it comes too late.
+        let refusal = poll_once(&mut late).await.unwrap().unwrap_err();
+        assert_eq!((refusal.reason, refusal.waited), (Reason::DeadlinePassed, millis(100)));
+        if handed {
+            assert_eq!(poll_once(&mut next).await.unwrap().unwrap().waited(), millis(100));
+        }
+        assert_eq!(limiter.figures().waits.counts.iter().sum::<u64>(), 2, "the late one never started");
+        assert_all_free(&limiter).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
