@@ -1,11 +1,18 @@
+use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
-use crate::client::Settings;
+use crate::client::Options;
+use crate::concurrency::calibrator::Calibrator;
+use crate::concurrency::{Calibration, RpcSettings};
 use crate::pool::Pool;
-use crate::{Client, InvalidPressureSettings, PressureSettings};
+use crate::shed::SheddingSettings;
+use crate::{
+    Client, InvalidPressureSettings, InvalidSetting, Limits, PressureSettings, RequestCgroups, Settings,
+};
 
 /// How long connecting to an endpoint may take. Requests do not wait for it beyond their deadline.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,7 +30,21 @@ pub struct Builder {
     endpoints: Vec<String>,
     token: Option<String>,
     ca_certificate: Option<Vec<u8>>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Options,
+    token_file: Option<PathBuf>,
+    concurrency: Vec<RpcSettings>,
+    calibration: Calibration,
+    shedding: SheddingSettings,
+    request_cgroups: Vec<PathBuf>,
+    rpcs: Vec<String>,
+}
+
+/// What protects the machine beside quotas.
+pub(crate) struct Protection {
+    pub(crate) limits: Limits,
+    pub(crate) calibrator: Calibrator,
+    pub(crate) shedding: SheddingSettings,
+    pub(crate) cgroups: Option<RequestCgroups>,
 }
 
 /// Why no client can be made. That the service is away is no reason.
@@ -56,6 +77,20 @@ pub enum BuildError {
     /// A setting of pressure that could not work.
     #[error("pressure: {0}")]
     Pressure(#[from] InvalidPressureSettings),
+    /// A setting that is impossible, or a limit for an RPC that there is not.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
+    /// The file of the token cannot be read.
+    #[error("the token file {}: {error}", file.display())]
+    TokenFile {
+        /// The file.
+        file: PathBuf,
+        /// Why it cannot be read.
+        error: io::Error,
+    },
+    /// No cgroup can be made for a request.
+    #[error("request_cgroups: {0}")]
+    RequestCgroups(io::Error),
     /// A duration that would never let anything happen.
     #[error("the deadline and the report interval must be longer than nothing")]
     Duration,
@@ -66,7 +101,44 @@ pub enum BuildError {
 
 impl Builder {
     pub(crate) fn new() -> Self {
-        Self { endpoints: Vec::new(), token: None, ca_certificate: None, settings: Settings::default() }
+        Self {
+            endpoints: Vec::new(),
+            token: None,
+            ca_certificate: None,
+            settings: Options::default(),
+            token_file: None,
+            concurrency: Vec::new(),
+            calibration: Calibration::default(),
+            shedding: SheddingSettings::default(),
+            request_cgroups: Vec::new(),
+            rpcs: Vec::new(),
+        }
+    }
+
+    /// All that the settings give, as [`Settings::from_toml`] reads them; what is called after this stands before it.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        let Settings { node, endpoints, token_file, deadline, .. } = settings;
+        self.settings.node = node.unwrap_or(self.settings.node);
+        self.settings.deadline = deadline.unwrap_or(self.settings.deadline);
+        self.settings.pressure = settings.pressure;
+        if !endpoints.is_empty() {
+            self.endpoints = endpoints;
+        }
+        Self {
+            token_file: token_file.or(self.token_file),
+            concurrency: settings.concurrency,
+            calibration: settings.calibration,
+            shedding: settings.shedding,
+            request_cgroups: settings.request_cgroups,
+            ..self
+        }
+    }
+
+    /// The names of all RPCs that the guarded services have, such as [`rpc_names`](crate::rpc_names) reads from their
+    /// descriptors: a limit for any other is refused. Without them, no limit of concurrency can be set.
+    pub fn rpcs<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.rpcs = names.into_iter().map(Into::into).collect();
+        self
     }
 
     /// Where the service is, such as `http://quota-1:8081`. The first is asked while it works, then the next.
@@ -112,7 +184,8 @@ impl Builder {
         self
     }
 
-    /// Makes the client, and starts the task that reports. Connects to nothing yet.
+    /// Makes the client, and starts the task that reports. Connects to nothing yet. Where the settings name a place for
+    /// cgroups of requests, one is tried out, which blocks for some milliseconds.
     ///
     /// # Errors
     /// Where a setting is wrong, or outside of a Tokio runtime; not where the service is away.
@@ -127,11 +200,19 @@ impl Builder {
             return Err(BuildError::Duration);
         }
         self.settings.pressure.check()?;
-        let authorization = self.token.as_deref().map(authorization).transpose()?;
+        self.shedding.check()?;
+        let limits = Limits::new(&self.concurrency, &self.rpcs)?;
+        let calibrator = Calibrator::new(limits.clone(), self.calibration)?;
+        let cgroups =
+            (!self.request_cgroups.is_empty()).then(|| RequestCgroups::below(&self.request_cgroups));
+        let cgroups = cgroups.transpose().map_err(BuildError::RequestCgroups)?;
+        let token = self.token.or(self.token_file.map(read_token).transpose()?);
+        let authorization = token.as_deref().map(authorization).transpose()?;
         let ca_certificate = self.ca_certificate.as_deref();
         let endpoints = self.endpoints.iter().map(|address| endpoint(address, ca_certificate));
         let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, authorization);
-        Ok(Client::start(self.settings, pool, &runtime))
+        let protection = Protection { limits, calibrator, shedding: self.shedding, cgroups };
+        Ok(Client::start(self.settings, pool, protection, &runtime))
     }
 }
 
@@ -141,6 +222,13 @@ impl std::fmt::Debug for Builder {
             .field("endpoints", &self.endpoints)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
+    }
+}
+
+fn read_token(file: PathBuf) -> Result<String, BuildError> {
+    match fs::read_to_string(&file) {
+        Ok(token) => Ok(token.trim_end().to_owned()),
+        Err(error) => Err(BuildError::TokenFile { file, error }),
     }
 }
 

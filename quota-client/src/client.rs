@@ -6,15 +6,16 @@ use quota_proto::v1::{self, check_response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::builder::Builder;
+use crate::builder::{Builder, Protection};
 use crate::local::{Hold, judge};
 use crate::pool::{NoAnswer, Pool};
 use crate::shared::Shared;
+use crate::shed::SheddingMode;
 use crate::usage::named;
 use crate::work::Reservation;
 use crate::{
-    Admission, Decision, Denial, Meter, PressureSample, PressureSettings, Request, Stats, backoff, reporter,
-    status,
+    Admission, Decision, Denial, Meter, Permit, PressureSample, PressureSettings, Request, RequestCgroups,
+    Stats, backoff, reporter, status,
 };
 
 /// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
@@ -30,7 +31,7 @@ pub struct Client {
 
 /// What a client is built with.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct Options {
     pub(crate) node: String,
     pub(crate) deadline: Duration,
     pub(crate) report_interval: Duration,
@@ -43,7 +44,7 @@ pub(crate) struct Settings {
 /// must still be heard.
 const DEADLINE: Duration = Duration::from_millis(100);
 
-impl Default for Settings {
+impl Default for Options {
     fn default() -> Self {
         Self {
             node: String::new(),
@@ -61,10 +62,16 @@ impl Client {
         Builder::new()
     }
 
-    pub(crate) fn start(settings: Settings, pool: Pool, runtime: &tokio::runtime::Handle) -> Self {
-        let shared = Arc::new(Shared::new(settings, pool));
+    pub(crate) fn start(
+        settings: Options,
+        pool: Pool,
+        protection: Protection,
+        runtime: &tokio::runtime::Handle,
+    ) -> Self {
+        let Protection { limits, calibrator, shedding, cgroups } = protection;
+        let shared = Arc::new(Shared::new(settings, pool, limits, shedding, cgroups));
         let (alive, ended) = oneshot::channel();
-        runtime.spawn(reporter::run(Arc::clone(&shared), ended));
+        runtime.spawn(reporter::run(Arc::clone(&shared), calibrator, ended));
         Self { shared, _alive: Arc::new(alive) }
     }
 
@@ -178,6 +185,47 @@ impl Client {
         spread(denial)
     }
 
+    /// Waits until one more request of this RPC may run, of the repository or address that it is limited by: at most as long
+    /// as the settings let it wait, and until the deadline. The [`QuotaLayer`](crate::QuotaLayer) does this for requests
+    /// that it [checks](crate::Classification::Check); a handler does it for work whose cost shows only within, as when a
+    /// cache has missed. Drop the permit when the request, with its stream, has ended.
+    ///
+    /// `None` where nothing limits it. A request without a user is an unauthenticated one.
+    ///
+    /// # Errors
+    /// Where it may not run: nothing was started, and the denial tells when to come back.
+    pub async fn acquire(
+        &self,
+        request: &Request,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Permit>, Denial> {
+        let shared = &self.shared;
+        let (rpc, authenticated) = (request.rpc_name(), request.is_authenticated());
+        let repo = request.accounts().repo.as_deref();
+        match shared.limits.acquire(rpc, repo, request.address(), authenticated, deadline).await {
+            Ok(permit) => {
+                if let Some(permit) = &permit {
+                    shared.metrics.acquired(rpc, authenticated, permit.waited());
+                }
+                Ok(permit)
+            }
+            Err(refusal) => {
+                shared.refusals_told.tell(request, &refusal, Instant::now());
+                Err(refusal.into())
+            }
+        }
+    }
+
+    /// Where a cgroup can be made for each request, if the settings name a place.
+    pub fn request_cgroups(&self) -> Option<&RequestCgroups> {
+        self.shared.request_cgroups.as_ref()
+    }
+
+    /// Whether requests in flight may be ended.
+    pub(crate) fn sheds(&self) -> bool {
+        self.shared.shedding.mode == SheddingMode::Enforce
+    }
+
     /// Meters work that is not asked about, such as what belongs to an admitted request.
     pub fn meter(&self, request: &Request) -> Meter {
         self.sound(request).map_or(Meter::new(None), |request| self.metered(&request, None, None))
@@ -255,7 +303,13 @@ impl Client {
     }
 
     fn metered(&self, request: &Request, reservation: Option<Reservation>, hold: Option<Hold>) -> Meter {
-        Meter::new(Some(self.shared.begin(self.clone(), request.accounts().clone(), reservation, hold)))
+        Meter::new(Some(self.shared.begin(
+            self.clone(),
+            request.rpc_name().to_owned(),
+            request.accounts().clone(),
+            reservation,
+            hold,
+        )))
     }
 
     pub(crate) fn shared(&self) -> &Shared {

@@ -8,7 +8,7 @@ use quota_proto::{Invalid, v1, wire_amount};
 
 use crate::Refusal;
 
-pub use grpc::{CONCURRENCY_LIMIT, ERROR_REASON};
+pub use grpc::{CONCURRENCY_LIMIT, ERROR_REASON, SHED};
 
 /// A refusal: why, and when to come back.
 ///
@@ -33,6 +33,8 @@ pub enum Cause {
     /// As many requests as may run at once are running, and as many as may wait are waiting or this one waited too
     /// long. It was not started.
     Concurrency(Refusal),
+    /// It was in flight, and is ended, since the machine is overloaded and it is among those that harm it most.
+    Shed,
 }
 
 /// Who is over which limit.
@@ -105,13 +107,18 @@ impl Denial {
     pub(crate) const fn kind(&self) -> Option<Kind> {
         match &self.cause {
             Cause::OverQuota(over) => Some(over.kind),
-            Cause::Unavailable | Cause::Concurrency(_) => None,
+            Cause::Unavailable | Cause::Concurrency(_) | Cause::Shed => None,
         }
     }
 
     /// Of a service that cannot check the requests on `node`, and refuses them.
     pub(crate) fn unavailable(retry_after: Duration, node: &str) -> Self {
         Self { cause: Cause::Unavailable, retry_after, permanent: false, node: node.to_owned() }
+    }
+
+    /// Of a request on `node` that is ended while it runs.
+    pub(crate) fn shed(retry_after: Duration, node: &str) -> Self {
+        Self { cause: Cause::Shed, retry_after, permanent: false, node: node.to_owned() }
     }
 
     /// Why.
@@ -150,6 +157,7 @@ impl std::fmt::Display for Denial {
             Cause::OverQuota(over) => write!(f, "{over}")?,
             Cause::Unavailable => f.write_str("the quota service cannot check requests")?,
             Cause::Concurrency(refusal) => write!(f, "{refusal}")?,
+            Cause::Shed => f.write_str("the request was ended, since the machine is overloaded")?,
         }
         if !self.node.is_empty() {
             write!(f, " on {}", self.node)?;

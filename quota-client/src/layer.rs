@@ -1,37 +1,47 @@
 //! The client as a [tower] layer, for HTTP services such as those of tonic and axum.
 
 mod body;
+mod deadline;
 
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+use tokio::time::Instant;
 use tonic::Status;
 use tower::{Layer, Service};
 
 pub use body::{MeteredBody, ResponseBody};
 
-use crate::{Client, Decision, Denial, Meter, Request};
+use crate::{Client, Decision, Denial, Meter, Permit, Request};
+use body::Shed;
 
 /// What is to be done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Classification {
-    /// Ask whether it may be executed, and meter it.
+    /// Ask whether it may be executed, wait for a permit where its RPC is limited, and meter it.
     Check(Request),
-    /// Meter it, as a part of work that was admitted before: it must not be refused half-way.
+    /// Meter it, as a part of work that was admitted before: it must not be refused half-way. A handler that wants a permit
+    /// all the same [asks](Client::acquire) for it.
     MeterOnly(Request),
     /// Neither, as for a health check.
     Skip,
 }
 
-/// Checks and meters the requests of the services within.
+/// Checks, limits and meters the requests of the services within.
 ///
 /// A refused request does not reach the service: a gRPC request is answered with the [`Status`] of the [`Denial`],
 /// any other with its 429 or 503. Of the others the bytes of both bodies are counted, until the body of the response has
-/// ended or is dropped; the [`Meter`] is among the request's extensions, so that the service can add its children.
+/// ended or is dropped; that is how long a permit is held, too. The [`Meter`] is among the request's extensions, so that
+/// the service can add its children.
+///
+/// A request that is ended, since the machine is overloaded, is answered like a refused one where the service has not
+/// answered yet. Else its body ends: of gRPC with the trailers of the status, of others with an error, so that it does not
+/// look whole.
 #[derive(Clone, Debug)]
 pub struct QuotaLayer<F> {
     client: Client,
@@ -53,7 +63,7 @@ impl<S, F: Clone> Layer<S> for QuotaLayer<F> {
     }
 }
 
-/// A service whose requests are checked and metered; [`QuotaLayer`] makes it.
+/// A service whose requests are checked, limited and metered; [`QuotaLayer`] makes it.
 #[derive(Clone, Debug)]
 pub struct Quota<S, F> {
     inner: S,
@@ -83,38 +93,71 @@ where
         let client = self.client.clone();
         let (mut parts, body) = request.into_parts();
         let classification = (self.classify)(&parts);
+        let is_grpc = is_grpc(&parts.headers);
         Box::pin(async move {
+            let deadline = deadline::of(&parts.headers, Instant::now());
             // Held until there is a response, since the service may drop the request before.
-            let meter = match meter(&client, &classification).await {
-                Ok(meter) => meter,
-                Err(denial) => return Ok(refusal(denial, &parts)),
+            let Admitted { meter, permit } = match admit(&client, classification, deadline).await {
+                Ok(admitted) => admitted,
+                Err(denial) => return Ok(refusal(denial, is_grpc)),
             };
             if let Some(meter) = &meter {
                 parts.extensions.insert(meter.clone());
             }
             let body = MeteredBody::received(body, meter.clone());
-            let response = inner.call(http::Request::from_parts(parts, body)).await?;
-            Ok(response.map(|body| ResponseBody::metered(MeteredBody::sent(body, meter))))
+            let answering = inner.call(http::Request::from_parts(parts, body));
+            let ended = meter.clone().filter(|_| client.sheds());
+            let response = match &ended {
+                None => answering.await?,
+                Some(meter) => tokio::select! {
+                    response = answering => response?,
+                    denial = meter.is_shed() => return Ok(refusal(denial, is_grpc)),
+                },
+            };
+            if let (Some(meter), Some(bytes)) = (&meter, content_length(response.headers())) {
+                meter.announce(bytes);
+            }
+            let shed = ended.map(|meter| Shed::new(meter, is_grpc));
+            Ok(response.map(|body| ResponseBody::new(MeteredBody::sent(body, meter), permit, shed)))
         })
     }
 }
 
-async fn meter(client: &Client, classification: &Classification) -> Result<Option<Meter>, Denial> {
+/// Leave to run, and what meters it.
+#[derive(Default)]
+struct Admitted {
+    meter: Option<Meter>,
+    permit: Option<Permit>,
+}
+
+async fn admit(
+    client: &Client,
+    classification: Classification,
+    deadline: Option<Instant>,
+) -> Result<Admitted, Denial> {
     match classification {
-        Classification::Check(request) => match client.admit(request).await {
-            Decision::Allow(admission) => Ok(Some(admission.meter())),
+        Classification::Check(request) => match client.admit(&request).await {
+            Decision::Allow(admission) => {
+                let permit = client.acquire(&request, deadline).await?;
+                Ok(Admitted { meter: Some(admission.meter()), permit })
+            }
             Decision::Deny(denial) => Err(denial),
         },
-        Classification::MeterOnly(request) => Ok(Some(client.meter(request))),
-        Classification::Skip => Ok(None),
+        Classification::MeterOnly(request) => {
+            Ok(Admitted { meter: Some(client.meter(&request)), permit: None })
+        }
+        Classification::Skip => Ok(Admitted::default()),
     }
 }
 
-fn refusal<R>(denial: Denial, request: &Parts) -> http::Response<ResponseBody<R>> {
-    let content_type = request.headers.get(CONTENT_TYPE).map_or(&[][..], |value| value.as_bytes());
-    if content_type.starts_with(b"application/grpc") {
-        Status::from(denial).into_http::<String>().map(ResponseBody::from)
-    } else {
-        denial.into()
-    }
+fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}
+
+fn content_length(headers: &HeaderMap<HeaderValue>) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn refusal<R>(denial: Denial, is_grpc: bool) -> http::Response<ResponseBody<R>> {
+    if is_grpc { Status::from(denial).into_http::<String>().map(ResponseBody::from) } else { denial.into() }
 }

@@ -92,24 +92,25 @@ mod backoff;
 mod builder;
 mod cgroup;
 mod client;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the client does not tell it what the machine's signals say")
-)]
 mod concurrency;
 mod decision;
 mod denial;
+mod guard;
 mod layer;
 mod local;
 mod meter;
+mod metrics;
 mod outage;
 mod pending;
 mod pool;
 mod pressure;
 mod process;
+mod refusals;
 mod reporter;
 mod request;
+mod settings;
 mod shared;
+mod shed;
 mod stats;
 mod status;
 mod usage;
@@ -126,7 +127,7 @@ pub use concurrency::{
     Refusal, RpcSettings, SetSettings, rpc_names,
 };
 pub use decision::{Admission, Decision};
-pub use denial::{CONCURRENCY_LIMIT, Cause, Denial, ERROR_REASON, OverQuota};
+pub use denial::{CONCURRENCY_LIMIT, Cause, Denial, ERROR_REASON, OverQuota, SHED};
 pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};
 pub use meter::{ChildMeter, Meter};
 pub use pressure::{
@@ -136,4 +137,6 @@ pub use pressure::{
 pub use quota_core::{Account, Cost, InvalidAccount, Ipv6Prefix, Kind, Resource};
 pub use quota_proto::{ERROR_DOMAIN, STORE_UNAVAILABLE};
 pub use request::Request;
+pub use settings::Settings;
+pub use shed::{SheddingMode, SheddingSettings};
 pub use stats::Stats;

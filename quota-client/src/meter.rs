@@ -2,6 +2,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Denial;
 use crate::cgroup::{RequestCgroup, RequestCgroups};
 use crate::process::{Family, Process};
 use crate::work::Work;
@@ -23,12 +24,34 @@ impl Meter {
 
     /// Counts bytes that were sent to the client.
     pub fn sent(&self, bytes: u64) {
-        self.network(bytes);
+        if let Some(work) = &self.work {
+            work.add_sent(bytes);
+        }
+    }
+
+    /// So many bytes will be sent in all. Work that has sent more than nine tenths of what it announced is not ended, however
+    /// overloaded the machine is.
+    pub fn announce(&self, bytes: u64) {
+        if let Some(work) = &self.work {
+            work.announce(bytes);
+        }
+    }
+
+    /// Waits until this work is to be ended, since the machine is overloaded and it is among those that harm it most; for
+    /// ever, as a rule. Who hears it ends the work and answers with the denial. What a [`QuotaLayer`](crate::QuotaLayer)
+    /// guards is ended by it: its future and its body are dropped.
+    pub async fn is_shed(&self) -> Denial {
+        match &self.work {
+            Some(work) => work.is_ended().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Counts bytes that were received from the client.
     pub fn received(&self, bytes: u64) {
-        self.network(bytes);
+        if let Some(work) = &self.work {
+            work.add_received(bytes);
+        }
     }
 
     /// Counts CPU time that was spent in this process, as the caller measured it: unlike what the kernel counts of
@@ -69,12 +92,6 @@ impl Meter {
         match &self.work {
             Some(work) => work.shared().cgroup(Arc::clone(work), cgroups.clone()).await,
             None => Ok(RequestCgroup::none()),
-        }
-    }
-
-    fn network(&self, bytes: u64) {
-        if let Some(work) = &self.work {
-            work.add_network(bytes);
         }
     }
 }

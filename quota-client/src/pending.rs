@@ -43,6 +43,8 @@ pub(crate) struct Pending {
     /// Of earlier intervals, each with its interval's end; oldest first.
     closed: VecDeque<(Instant, Spent)>,
     in_flight: usize,
+    /// The end of the interval of the oldest in flight.
+    sent: Option<Instant>,
     /// Dropped, and not yet told.
     lost: u64,
 }
@@ -81,6 +83,7 @@ impl Pending {
             self.closed.pop_front();
             self.lost += 1;
         }
+        self.sent = self.closed.front().map(|(ended, _)| *ended);
         let batch = self.closed.drain(..self.closed.len().min(MAX_BATCH));
         let charges: Vec<_> = batch.map(|(ended, spent)| spent.into_charge(age(ended))).collect();
         self.in_flight = charges.len();
@@ -89,12 +92,18 @@ impl Pending {
 
     /// The last report is acknowledged or given up.
     pub(crate) fn landed(&mut self) {
-        self.in_flight = 0;
+        (self.in_flight, self.sent) = (0, None);
     }
 
     /// Whether all that was spent before the current interval is reported.
     pub(crate) fn is_drained(&self) -> bool {
         self.closed.is_empty() && self.in_flight == 0
+    }
+
+    /// How long the oldest charge has been waiting to be acknowledged.
+    pub(crate) fn lag(&self, now: Instant) -> Duration {
+        let oldest = self.sent.or_else(|| self.closed.front().map(|(ended, _)| *ended));
+        oldest.map_or(Duration::ZERO, |ended| now.saturating_duration_since(ended))
     }
 
     /// How many charges wait or are in flight.

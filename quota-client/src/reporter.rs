@@ -1,5 +1,5 @@
 //! The background task of a client: once an interval it collects what was spent, and reports it; beside that, it tells the
-//! pressure.
+//! pressure, and guards the machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,13 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::{Code, Status};
 
+use crate::concurrency::calibrator::Calibrator;
 use crate::outage::Outage;
 use crate::pending::MAX_AGE;
 use crate::pool::{NoAnswer, Service};
 use crate::shared::Shared;
 use crate::status::{is_partly_stored, is_transient, refused_charges};
-use crate::{Stats, backoff, pressure};
+use crate::{Stats, backoff, guard, pressure};
 
 /// How long the last reports are tried for, after the last clone of the client is dropped.
 const LAST_REPORTS: Duration = Duration::from_secs(5);
@@ -23,10 +24,11 @@ const LAST_REPORTS: Duration = Duration::from_secs(5);
 const MAX_NODE_IN_SOURCE: usize = 64 - 1 - 16;
 
 /// Runs until the client has `ended`.
-pub(crate) async fn run(shared: Arc<Shared>, ended: oneshot::Receiver<()>) {
+pub(crate) async fn run(shared: Arc<Shared>, calibrator: Calibrator, ended: oneshot::Receiver<()>) {
     tokio::select! {
         () = Reporter::new(&shared).deliver() => {}
         () = pressure::run(&shared) => {}
+        () = guard::run(&shared, calibrator) => {}
         () = collect(&shared, ended) => {}
     }
 }

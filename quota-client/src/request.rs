@@ -86,6 +86,19 @@ impl Request {
         &self.accounts
     }
 
+    pub(crate) fn rpc_name(&self) -> &str {
+        &self.rpc
+    }
+
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.accounts.ip.as_deref()?.parse().ok()
+    }
+
+    /// Whether a user is known.
+    pub(crate) const fn is_authenticated(&self) -> bool {
+        self.accounts.user.is_some()
+    }
+
     /// The RPC whose price in the service's table is its price; none where it brings a price of its own.
     pub(crate) fn priced_by_table(&self) -> Option<&str> {
         self.price.is_none().then_some(&self.rpc)

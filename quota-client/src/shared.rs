@@ -10,13 +10,17 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::cgroup::{Metered, RequestCgroup, RequestCgroups};
-use crate::client::Settings;
+use crate::client::Options;
+use crate::concurrency::Limits;
 use crate::local::{Hold, Local};
+use crate::metrics::Metrics;
 use crate::outage::Outage;
 use crate::pending::{Pending, Spent};
 use crate::pool::Pool;
 use crate::pressure::Sample;
 use crate::process::{Family, Process, processors};
+use crate::refusals::Refusals;
+use crate::shed::SheddingSettings;
 use crate::usage::Usage;
 use crate::work::{Reservation, Work};
 use crate::{Client, Stats};
@@ -24,13 +28,21 @@ use crate::{Client, Stats};
 /// What the clones of a client, its work and its background task have in common. No lock is held across an await,
 /// nor while another is taken.
 pub(crate) struct Shared {
-    pub(crate) settings: Settings,
+    pub(crate) settings: Options,
     pub(crate) pool: Pool,
     pub(crate) pending: Mutex<Pending>,
     /// What accounts used on this fileserver.
     pub(crate) usage: Mutex<Usage>,
     /// How loaded the machine is: a new sample each second, none before the first.
     pub(crate) pressure: watch::Sender<Option<Arc<Sample>>>,
+    /// How many requests may run at once.
+    pub(crate) limits: Limits,
+    /// What is said of those that may not.
+    pub(crate) refusals_told: Refusals,
+    /// When requests in flight are ended.
+    pub(crate) shedding: SheddingSettings,
+    pub(crate) request_cgroups: Option<RequestCgroups>,
+    pub(crate) metrics: Metrics,
     /// What is known here of limits and refusals.
     pub(crate) local: Mutex<Local>,
     /// There are charges to report.
@@ -56,8 +68,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(settings: Settings, pool: Pool) -> Self {
+    pub(crate) fn new(
+        settings: Options,
+        pool: Pool,
+        limits: Limits,
+        shedding: SheddingSettings,
+        request_cgroups: Option<RequestCgroups>,
+    ) -> Self {
         Self {
+            metrics: Metrics::new(&limits),
+            limits,
+            refusals_told: Refusals::default(),
+            shedding,
+            request_cgroups,
             settings,
             pool,
             pending: Mutex::default(),
@@ -176,14 +199,20 @@ impl Shared {
     pub(crate) fn begin(
         &self,
         client: Client,
+        rpc: String,
         accounts: v1::Accounts,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Arc<Work> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let work = Arc::new(Work::new(id, client, accounts, reservation, hold));
+        let work = Arc::new(Work::new(id, client, rpc, accounts, reservation, hold));
         self.live.lock().insert(id, Arc::downgrade(&work));
         work
+    }
+
+    /// The work that is metered now.
+    pub(crate) fn live(&self) -> Vec<Arc<Work>> {
+        self.live.lock().values().filter_map(Weak::upgrade).collect()
     }
 
     /// A piece of work has ended, with this to be charged.
@@ -211,7 +240,7 @@ impl Shared {
     /// its turn, and for the sample: all threads that may block can be busy.
     pub(crate) async fn collect(&self, patience: Duration) {
         let turn = timeout(patience, Arc::clone(&self.collecting).acquire_owned()).await;
-        let live: Vec<_> = self.live.lock().values().filter_map(Weak::upgrade).collect();
+        let live = self.live();
         // Where it is not this one's turn the last sample stands. The semaphore is closed by nobody.
         let _turn = if let Ok(Ok(turn)) = turn { self.sample(&live, turn, patience).await } else { None };
         let now = Instant::now();

@@ -4,10 +4,15 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 
+use crate::concurrency::InvalidSetting;
+use crate::settings::duration;
+
 /// When requests in flight are ended, and how many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SheddingSettings {
     /// Whether requests are ended, or it is only said in the log which would have been.
     pub mode: SheddingMode,
@@ -16,6 +21,7 @@ pub struct SheddingSettings {
     pub after: u32,
     /// After more requests than a limit allows were in flight for so long: those that were admitted before the limit was
     /// lowered do not end by themselves. Default: 5 minutes, longer than most clones take.
+    #[serde(with = "duration")]
     pub above_limit_for: Duration,
     /// The most that are ended in an interval of calibrations. Default: 2: what one of them held is felt before the next
     /// is chosen.
@@ -23,7 +29,8 @@ pub struct SheddingSettings {
 }
 
 /// Whether requests are ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SheddingMode {
     /// None is.
     #[default]
@@ -32,6 +39,22 @@ pub enum SheddingMode {
     Shadow,
     /// They are.
     Enforce,
+}
+
+impl SheddingSettings {
+    /// Fails where nothing would ever be ended, or it would be at once.
+    pub(crate) fn check(&self) -> Result<(), InvalidSetting> {
+        for (name, is_zero) in [
+            ("after", self.after == 0),
+            ("above_limit_for", self.above_limit_for.is_zero()),
+            ("most", self.most == 0),
+        ] {
+            if is_zero {
+                return Err(InvalidSetting::new(format!("shedding.{name}"), "must be more than 0"));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for SheddingSettings {
@@ -65,7 +88,10 @@ impl InFlight {
 }
 
 /// Those that are to be ended, the most harmful first.
-pub(crate) fn choose<T>(in_flight: impl IntoIterator<Item = (T, InFlight)>, most: usize) -> Vec<(T, InFlight)> {
+pub(crate) fn choose<T>(
+    in_flight: impl IntoIterator<Item = (T, InFlight)>,
+    most: usize,
+) -> Vec<(T, InFlight)> {
     let mut chosen: Vec<_> = in_flight.into_iter().filter(|(_, request)| !request.is_nearly_done()).collect();
     chosen.sort_by_key(|(_, request)| Reverse(request.harm()));
     chosen.truncate(most);
@@ -88,6 +114,15 @@ pub(crate) enum Overload {
     AboveLimit(Duration),
 }
 
+impl std::fmt::Display for Overload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Hot(times) => write!(f, "{times} calibrations in a row had events"),
+            Self::AboveLimit(long) => write!(f, "more in flight than a limit allows for {long:.0?}"),
+        }
+    }
+}
+
 impl Trigger {
     /// The limits were calibrated: whether there were events, and whether more is in flight than they allow.
     pub(crate) fn calibrated(
@@ -103,7 +138,7 @@ impl Trigger {
         if settings.mode == SheddingMode::Off {
             return None;
         }
-        if self.hot_in_a_row >= settings.after.max(1) {
+        if self.hot_in_a_row >= settings.after {
             return Some(Overload::Hot(self.hot_in_a_row));
         }
         above_for.filter(|long| *long >= settings.above_limit_for).map(Overload::AboveLimit)
@@ -150,7 +185,10 @@ mod tests {
         let mut trigger = Trigger::default();
         let mut hot = |hot| trigger.calibrated(hot, false, now, &settings);
         assert_eq!([hot(true), hot(true), hot(false), hot(true), hot(true)], [None; 5]);
-        assert_eq!([hot(true), hot(true), hot(false)], [Some(Overload::Hot(3)), Some(Overload::Hot(4)), None]);
+        assert_eq!(
+            [hot(true), hot(true), hot(false)],
+            [Some(Overload::Hot(3)), Some(Overload::Hot(4)), None]
+        );
     }
 
     #[test]

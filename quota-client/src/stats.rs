@@ -36,6 +36,8 @@ pub struct Stats {
     pub charges_lost: u64,
     /// Charges that were too old to count when the service had them.
     pub charges_too_old: u64,
+    /// Requests in flight that were ended, since the machine was overloaded.
+    pub shed: u64,
     /// Times that what the kernel counted as CPU time was cut down to what all processors could have given since the work
     /// began, and a tenth: a counter was wrong.
     pub cost_clamped: u64,

@@ -2,18 +2,21 @@ mod ceiling;
 mod child;
 mod held;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quota_core::{Cost, PerResource};
 use quota_proto::v1;
+use tokio::sync::SetOnce;
 
-use crate::Client;
 use crate::local::Hold;
 use crate::pending::{Release, Spent};
 use crate::process::{Process, TreeUsage};
 use crate::shared::Shared;
+use crate::shed::InFlight;
+use crate::{Client, Denial};
 use ceiling::Ceiling;
 use child::{Child, New};
 pub(crate) use held::Held;
@@ -25,11 +28,21 @@ const KIB: u64 = 1024;
 pub(crate) struct Work {
     id: u64,
     client: Client,
+    rpc: String,
     accounts: v1::Accounts,
+    began: Instant,
     /// Spent since it was last charged.
     cpu_micros: AtomicU64,
     memory_byte_seconds: AtomicU64,
     network_bytes: AtomicU64,
+    /// Spent since it began, and what it said it would send, where it has.
+    all_cpu_micros: AtomicU64,
+    sent_bytes: AtomicU64,
+    announced_bytes: OnceLock<u64>,
+    /// Memory of its cgroups at the last sample, in bytes.
+    memory_of_cgroups: AtomicU64,
+    /// Why it is to end before its time.
+    ended: SetOnce<Denial>,
     ceiling: Mutex<Ceiling>,
     children: Mutex<Children>,
     reservation: Mutex<Option<Reservation>>,
@@ -54,18 +67,27 @@ impl Work {
     pub(crate) fn new(
         id: u64,
         client: Client,
+        rpc: String,
         accounts: v1::Accounts,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Self {
-        let ceiling = Ceiling::new(client.shared().processors, Instant::now());
+        let began = Instant::now();
+        let ceiling = Ceiling::new(client.shared().processors, began);
         Self {
             id,
             client,
+            rpc,
             accounts,
+            began,
             cpu_micros: AtomicU64::new(0),
             memory_byte_seconds: AtomicU64::new(0),
             network_bytes: AtomicU64::new(0),
+            all_cpu_micros: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            announced_bytes: OnceLock::new(),
+            memory_of_cgroups: AtomicU64::new(0),
+            ended: SetOnce::new(),
             ceiling: Mutex::new(ceiling),
             children: Mutex::default(),
             reservation: Mutex::new(reservation),
@@ -79,7 +101,9 @@ impl Work {
 
     /// Takes the caller's word for it.
     pub(crate) fn add_cpu(&self, time: Duration) {
-        add(&self.cpu_micros, u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        add(&self.cpu_micros, micros);
+        add(&self.all_cpu_micros, micros);
     }
 
     /// What counters of the kernel tell, as far as it can be.
@@ -95,8 +119,57 @@ impl Work {
         add(&self.memory_byte_seconds, byte_seconds);
     }
 
-    pub(crate) fn add_network(&self, bytes: u64) {
+    pub(crate) fn add_received(&self, bytes: u64) {
         add(&self.network_bytes, bytes);
+    }
+
+    pub(crate) fn add_sent(&self, bytes: u64) {
+        add(&self.network_bytes, bytes);
+        add(&self.sent_bytes, bytes);
+    }
+
+    /// It will send so many bytes. The first word stands.
+    pub(crate) fn announce(&self, bytes: u64) {
+        let _ = self.announced_bytes.set(bytes);
+    }
+
+    /// Its cgroups hold so much memory now.
+    pub(crate) fn cgroups_hold(&self, bytes: u64) {
+        self.memory_of_cgroups.store(bytes, Relaxed);
+    }
+
+    /// What it holds and has consumed.
+    pub(crate) fn in_flight(&self) -> InFlight {
+        let memory_of_children =
+            self.children.lock().running.iter().map(Child::held).fold(0, u64::saturating_add);
+        InFlight {
+            memory: self.memory_of_cgroups.load(Relaxed).saturating_add(memory_of_children),
+            cpu_micros: self.all_cpu_micros.load(Relaxed),
+            sent: self.sent_bytes.load(Relaxed),
+            announced: self.announced_bytes.get().copied(),
+        }
+    }
+
+    /// Tells it to end. Returns whether it had not been told.
+    pub(crate) fn end(&self, denial: Denial) -> bool {
+        self.ended.set(denial).is_ok()
+    }
+
+    /// Waits until it is told to end.
+    pub(crate) async fn is_ended(&self) -> Denial {
+        self.ended.wait().await.clone()
+    }
+
+    pub(crate) fn rpc(&self) -> &str {
+        &self.rpc
+    }
+
+    pub(crate) const fn accounts(&self) -> &v1::Accounts {
+        &self.accounts
+    }
+
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
     }
 
     /// Takes note of a child; its key names it from now on.

@@ -51,10 +51,12 @@ impl Metered {
         let Some(over) = over.filter(|_| processes.is_empty()) else {
             if let Some(memory) = memory {
                 self.work.add_memory(self.held.sampled(memory, now));
+                self.work.cgroups_hold(memory);
             }
             return true;
         };
         self.work.add_memory(self.held.until(over));
+        self.work.cgroups_hold(0);
         self.directories.remove().is_err_and(|error| !self.give_up(&error))
     }
 

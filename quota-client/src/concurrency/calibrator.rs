@@ -36,6 +36,15 @@ pub(crate) struct Calibrator {
     events: BTreeMap<&'static str, Event>,
 }
 
+/// What an interval ended with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Calibrated {
+    /// Whether the machine's signals had events in it.
+    pub(crate) hot: bool,
+    /// The limits that have moved.
+    pub(crate) moved: Vec<Moved>,
+}
+
 /// A limit that has moved.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Moved {
@@ -58,9 +67,13 @@ impl Calibrator {
         Ok(Self { limits, interval, factor, ends: None, events: BTreeMap::new() })
     }
 
-    /// Takes in what signals say, and calibrates where an interval is over; call it more often than that. Each
-    /// change is logged, and returned.
-    pub(crate) fn tick(&mut self, now: Instant, events: impl IntoIterator<Item = Event>) -> Vec<Moved> {
+    /// Takes in what signals say, and calibrates where an interval is over; call it more often than that. Each change is
+    /// logged.
+    pub(crate) fn tick(
+        &mut self,
+        now: Instant,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Option<Calibrated> {
         for event in events {
             let strongest = self.events.entry(event.signal).or_insert(event);
             if event.excess() > strongest.excess() {
@@ -69,13 +82,18 @@ impl Calibrator {
         }
         let ends = *self.ends.get_or_insert(now + self.interval);
         if now < ends {
-            return Vec::new();
+            return None;
         }
         self.ends = Some(now + self.interval);
-        self.calibrate()
+        Some(self.calibrate())
     }
 
-    fn calibrate(&mut self) -> Vec<Moved> {
+    /// How often limits are calibrated.
+    pub(crate) const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn calibrate(&mut self) -> Calibrated {
         let events = std::mem::take(&mut self.events);
         let strongest = events.values().copied().max_by(|a, b| a.excess().total_cmp(&b.excess()));
         self.limits.count_events(events.keys().copied());
@@ -91,7 +109,7 @@ impl Calibrator {
             }
         }
         moved.iter().for_each(Moved::log);
-        moved
+        Calibrated { hot: strongest.is_some(), moved }
     }
 }
 

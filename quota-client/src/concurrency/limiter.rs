@@ -97,6 +97,10 @@ impl Limiter {
         self.step(|slots| slots.calibrate(overloaded, factor))
     }
 
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.0.slots.lock().is_exceeded()
+    }
+
     pub(crate) fn figures(&self) -> Figures {
         self.0.slots.lock().figures()
     }

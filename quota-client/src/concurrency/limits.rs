@@ -99,6 +99,11 @@ impl Limits {
         self.sets().map(|(rpc, set)| (rpc, set.authenticated, set.limiter.figures()))
     }
 
+    /// Whether more is in flight than a limit allows, since it was lowered.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.sets().any(|(_, set)| set.limiter.is_exceeded())
+    }
+
     /// In how many intervals each signal was an event.
     pub(crate) fn backoff_events(&self) -> BTreeMap<&'static str, u64> {
         self.0.events.lock().clone()

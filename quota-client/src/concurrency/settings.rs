@@ -1,6 +1,10 @@
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::adaptive::{AdaptiveLimit, BackoffFactor};
+use crate::settings::RpcTable;
+use crate::settings::duration;
 
 /// The longest that a request may be let wait.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
@@ -9,7 +13,8 @@ const MAX_WAIT: Duration = Duration::from_secs(3600);
 const MAX_QUEUE: usize = 100_000;
 
 /// How many requests of one RPC may run at once.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "RpcTable")]
 pub struct RpcSettings {
     /// Its path, such as `/gitaly.SSHService/SSHUploadPack`.
     pub rpc: String,
@@ -28,7 +33,8 @@ pub struct RpcSettings {
 }
 
 /// What a limit is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Per {
     /// Each repository.
     Repo,
@@ -66,7 +72,8 @@ pub enum LimitSettings {
 }
 
 /// Which waiter is started next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Who has waited longest.
     #[default]
@@ -77,9 +84,11 @@ pub enum Order {
 }
 
 /// How adaptive limits move.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Calibration {
     /// How often. 30 s unless set.
+    #[serde(with = "duration")]
     pub interval: Duration,
     /// By what a limit is multiplied after an interval with an event: above 0, below 1. 0.75 unless set.
     pub backoff_factor: f64,
@@ -96,7 +105,7 @@ pub struct InvalidSetting {
 }
 
 impl InvalidSetting {
-    pub(super) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { key: key.into(), reason: reason.into() }
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::adaptive::{AdaptiveLimit, BackoffFactor, Change};
-use super::figures::{Figures, Waits};
+use super::figures::Figures;
 use super::latency::{Latency, Verdict};
 use super::limiter::Permit;
 use super::pace::{Load, Mean, Pace, SHORTEST};
@@ -37,7 +37,7 @@ pub(super) struct Slots {
     queued: usize,
     held: Mean,
     latency: Option<Latency>,
-    waits: Waits,
+    acquired: u64,
     refused: [u64; Reason::ALL.len()],
 }
 
@@ -89,7 +89,7 @@ impl Slots {
             queued: 0,
             held: Mean::default(),
             latency,
-            waits: Waits::default(),
+            acquired: 0,
             refused: [0; Reason::ALL.len()],
         }
     }
@@ -123,7 +123,7 @@ impl Slots {
 
     /// A request that was given a slot uses it.
     pub(super) fn start(&mut self, waited: Duration, now: Instant) -> Started {
-        self.waits.add(waited);
+        self.acquired += 1;
         Started { at: now, waited, in_flight: self.in_flight }
     }
 
@@ -218,13 +218,19 @@ impl Slots {
         handed
     }
 
+    /// Whether more is in flight than the limit allows, of any key: what was admitted before it was lowered.
+    pub(super) fn is_exceeded(&self) -> bool {
+        let limit = self.limit.current();
+        self.in_flight > limit && self.keys.values().any(|slots| slots.in_flight > limit)
+    }
+
     pub(super) fn figures(&self) -> Figures {
         Figures {
             limit: self.limit.current(),
             in_flight: self.in_flight,
             queued: self.queued,
             keys: self.keys.len(),
-            waits: self.waits.clone(),
+            acquired: self.acquired,
             refused: self.refused,
         }
     }

@@ -7,9 +7,8 @@ use serde_json::json;
 use super::{Cause, Denial};
 
 impl<B: From<String>> From<Denial> for Response<B> {
-    /// With `Retry-After` and a problem document (RFC 9457): 429 over quota or where too many requests run at once,
-    /// 503 where the service cannot check. The standings of the request's other accounts, which the service's own answer has, are none of the caller's
-    /// business.
+    /// With `Retry-After` and a problem document (RFC 9457): 503 where the service cannot check, else 429. The standings of
+    /// the request's other accounts, which the service's own answer has, are none of the caller's business.
     fn from(denial: Denial) -> Self {
         let (status, name, title) = match &denial.cause {
             Cause::OverQuota(_) => (StatusCode::TOO_MANY_REQUESTS, "over-quota", "Over quota"),
@@ -19,6 +18,7 @@ impl<B: From<String>> From<Denial> for Response<B> {
             Cause::Concurrency(_) => {
                 (StatusCode::TOO_MANY_REQUESTS, "concurrency-limit", "Too many requests at once")
             }
+            Cause::Shed => (StatusCode::TOO_MANY_REQUESTS, "shed", "The machine is overloaded"),
         };
         let mut body = json!({
             "type": format!("{PROBLEM_TYPES}{name}"),

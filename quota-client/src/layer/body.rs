@@ -1,11 +1,15 @@
+use std::mem;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes};
+use http::header::CONTENT_TYPE;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+use tonic::Status;
+use tower::BoxError;
 
-use crate::Meter;
+use crate::{Denial, Meter, Permit};
 
 pin_project! {
     /// A body whose bytes are counted. Its work goes on until it has ended or is dropped.
@@ -37,7 +41,7 @@ impl<B: Body> Body for MeteredBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.project();
-        let frame = std::task::ready!(this.inner.poll_frame(cx));
+        let frame = ready!(this.inner.poll_frame(cx));
         match &frame {
             Some(Ok(frame)) => {
                 if let (Some(data), Some(meter)) = (frame.data_ref(), &this.meter) {
@@ -60,39 +64,80 @@ impl<B: Body> Body for MeteredBody<B> {
 
 pin_project! {
     /// The body of a response: the service's, whose bytes are counted, or that of a refusal.
-    #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]
         inner: Option<MeteredBody<B>>,
         refusal: Bytes,
+        // Released when the body has ended, or is dropped.
+        permit: Option<Permit>,
+        shed: Option<Shed>,
+    }
+}
+
+/// What ends a body before its time.
+pub(super) struct Shed {
+    told: Pin<Box<dyn Future<Output = Denial> + Send>>,
+    is_grpc: bool,
+}
+
+impl Shed {
+    pub(super) fn new(meter: Meter, is_grpc: bool) -> Self {
+        Self { told: Box::pin(async move { meter.is_shed().await }), is_grpc }
+    }
+
+    /// The last word of a body that is ended: trailers, or an error.
+    fn last_word(&self, denial: Denial) -> Result<Frame<Bytes>, BoxError> {
+        if !self.is_grpc {
+            return Err(denial.into());
+        }
+        let (parts, ()) = Status::from(denial).into_http().into_parts();
+        let mut trailers = parts.headers;
+        trailers.remove(CONTENT_TYPE);
+        Ok(Frame::trailers(trailers))
     }
 }
 
 impl<B> ResponseBody<B> {
-    pub(super) fn metered(inner: MeteredBody<B>) -> Self {
-        Self { inner: Some(inner), refusal: Bytes::new() }
+    pub(super) const fn new(inner: MeteredBody<B>, permit: Option<Permit>, shed: Option<Shed>) -> Self {
+        Self { inner: Some(inner), refusal: Bytes::new(), permit, shed }
     }
 }
 
 impl<B> From<String> for ResponseBody<B> {
     fn from(refusal: String) -> Self {
-        Self { inner: None, refusal: refusal.into() }
+        Self { inner: None, refusal: refusal.into(), permit: None, shed: None }
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
+impl<B> Body for ResponseBody<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let this = self.project();
-        if let Some(inner) = this.inner.as_pin_mut() {
-            return inner.poll_frame(cx);
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut this = self.project();
+        if let Some(shed) = this.shed
+            && let Poll::Ready(denial) = shed.told.as_mut().poll(cx)
+        {
+            let last_word = shed.last_word(denial);
+            this.inner.set(None);
+            (*this.permit, *this.shed) = (None, None);
+            return Poll::Ready(Some(last_word));
         }
-        let refusal = std::mem::take(this.refusal);
+        if let Some(inner) = this.inner.as_mut().as_pin_mut() {
+            let frame = ready!(inner.poll_frame(cx));
+            if matches!(frame, Some(Err(_)) | None) {
+                (*this.permit, *this.shed) = (None, None);
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let refusal = mem::take(this.refusal);
         Poll::Ready((!refusal.is_empty()).then(|| Ok(Frame::data(refusal))))
     }
 
@@ -105,5 +150,11 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
             Some(inner) => inner.size_hint(),
             None => SizeHint::with_exact(self.refusal.len() as u64),
         }
+    }
+}
+
+impl<B> std::fmt::Debug for ResponseBody<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseBody").field("permit", &self.permit).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,12 @@
 use std::path::PathBuf;
 
+use serde::Deserialize;
+
 /// From where on a signal of pressure is an event, and what is looked at.
 ///
 /// Thresholds are shares, above 0 and at most 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// CPU in use, of what may be used. 0.90 unless set.
     pub cpu: f64,

@@ -25,6 +25,11 @@ impl Child {
         Self { key, process, counted: Duration::ZERO, held: Held::new(now) }
     }
 
+    /// Bytes of memory at the last sample.
+    pub(super) const fn held(&self) -> u64 {
+        self.held.bytes()
+    }
+
     /// What is new of it and its descendants.
     pub(super) fn sampled(&mut self, usage: TreeUsage, now: Instant) -> New {
         New { cpu: self.new_cpu(usage.cpu), byte_seconds: self.held.sampled(usage.memory, now) }

@@ -14,6 +14,11 @@ impl Held {
         Self { bytes: 0, since: now }
     }
 
+    /// How much was held at the last sample.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// So much is held now. Returns the byte-seconds since the last sample.
     pub(crate) fn sampled(&mut self, bytes: u64, now: Instant) -> u64 {
         self.bytes = bytes;

@@ -38,12 +38,13 @@ fn current(limits: &Limits) -> [usize; 4] {
 
 /// Ticks once a second for an interval, with these events in its first second.
 fn interval(calibrator: &mut Calibrator, began: &mut Instant, events: &[Event]) -> Vec<Moved> {
-    let mut moved = calibrator.tick(*began, events.iter().copied());
+    let mut moved = Vec::new();
+    moved.extend(calibrator.tick(*began, events.iter().copied()));
     for _ in 0..30 {
         *began += Duration::from_secs(1);
         moved.extend(calibrator.tick(*began, []));
     }
-    moved
+    moved.into_iter().flat_map(|calibrated| calibrated.moved).collect()
 }
 
 #[tokio::test]

@@ -1,0 +1,147 @@
+//! What operators see, through the facade of the crate [`metrics`]: the fileserver installs the recorder, and gives the
+//! figures to whom it likes. Without one, all of this costs next to nothing. Labels are of closed sets: RPCs that the
+//! settings name, signals, reasons, outcomes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ::metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
+
+use crate::Stats;
+use crate::concurrency::figures::Figures;
+use crate::concurrency::{Limits, Reason};
+use crate::pressure::{Sample, Signal};
+
+/// The figures of one client.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// By RPC, and whether of authenticated requests.
+    sets: HashMap<(String, bool), SetMetrics>,
+}
+
+struct SetMetrics {
+    in_progress: Gauge,
+    queued: Gauge,
+    limit: Gauge,
+    acquire: Histogram,
+    dropped: [Counter; Reason::ALL.len()],
+}
+
+impl Metrics {
+    /// Of a client with these limits. A recorder that is installed later does not get all of it.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        describe();
+        let sets = limits.figures().map(|(rpc, authenticated, _)| {
+            ((rpc.to_owned(), authenticated), SetMetrics::new(rpc, authenticated))
+        });
+        Self { sets: sets.collect() }
+    }
+
+    /// A permit was waited for.
+    pub(crate) fn acquired(&self, rpc: &str, authenticated: bool, waited: Duration) {
+        // Without a set of their own, unauthenticated requests are in that of the others.
+        let set = |authenticated| self.sets.get(&(rpc.to_owned(), authenticated));
+        if let Some(set) = set(authenticated).or_else(|| set(true)) {
+            set.acquire.record(waited.as_secs_f64());
+        }
+    }
+
+    /// Shows what is so now. To be called each second.
+    pub(crate) fn show(&self, limits: &Limits, sample: &Sample, stats: &Stats, report_lag: Duration) {
+        for (rpc, authenticated, figures) in limits.figures() {
+            if let Some(set) = self.sets.get(&(rpc.to_owned(), authenticated)) {
+                set.show(&figures);
+            }
+        }
+        for (signal, count) in limits.backoff_events() {
+            counter!("quota_client_backoff_events_total", "signal" => signal).absolute(count);
+        }
+        for signal in Signal::ALL {
+            let is_there = sample.reading(signal).value.is_some();
+            gauge!("quota_client_signal_available", "signal" => signal.as_str())
+                .set(f64::from(u8::from(is_there)));
+        }
+        for (outcome, count) in [
+            ("allowed", stats.allowed),
+            ("allowed_locally", stats.allowed_locally),
+            ("allowed_unchecked", stats.allowed_unchecked - stats.allowed_locally),
+            ("denied", stats.denied),
+            ("denied_locally", stats.denied_locally),
+            ("denied_remembered", stats.denied_remembered),
+            ("refused_unavailable", stats.refused_unavailable),
+        ] {
+            counter!("quota_client_checks_total", "outcome" => outcome).absolute(count);
+        }
+        counter!("quota_client_shed_total").absolute(stats.shed);
+        counter!("quota_client_charges_lost_total").absolute(stats.charges_lost);
+        counter!("quota_client_cost_clamped_total").absolute(stats.cost_clamped);
+        gauge!("quota_client_unsent_entries").set(stats.charges_pending as f64);
+        gauge!("quota_client_report_lag_seconds").set(report_lag.as_secs_f64());
+    }
+}
+
+impl SetMetrics {
+    fn new(rpc: &str, authenticated: bool) -> Self {
+        let labels = || [("rpc", rpc.to_owned()), ("authenticated", authenticated.to_string())];
+        Self {
+            in_progress: gauge!("quota_client_requests_in_progress", &labels()),
+            queued: gauge!("quota_client_requests_queued", &labels()),
+            limit: gauge!("quota_client_concurrency_limit", &labels()),
+            acquire: histogram!("quota_client_acquire_seconds", &labels()),
+            dropped: Reason::ALL.map(|reason| {
+                let [rpc, authenticated] = labels();
+                let reason = ("reason", reason.as_str().to_owned());
+                counter!("quota_client_requests_dropped_total", &[rpc, authenticated, reason])
+            }),
+        }
+    }
+
+    fn show(&self, figures: &Figures) {
+        self.in_progress.set(figures.in_flight as f64);
+        self.queued.set(figures.queued as f64);
+        self.limit.set(figures.limit as f64);
+        for (counter, count) in self.dropped.iter().zip(figures.refused) {
+            counter.absolute(count);
+        }
+    }
+}
+
+impl std::fmt::Debug for SetMetrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SetMetrics").finish_non_exhaustive()
+    }
+}
+
+fn describe() {
+    for (name, help) in [
+        ("quota_client_requests_in_progress", "Requests that hold a permit, of all keys together."),
+        ("quota_client_requests_queued", "Requests that wait for a permit, of all keys together."),
+        ("quota_client_concurrency_limit", "How many requests of one repository or address may run at once."),
+        (
+            "quota_client_signal_available",
+            "Whether a signal of pressure can be read: 0 is not healthy, but unknown.",
+        ),
+        ("quota_client_unsent_entries", "Charges that wait to be reported, or are on their way."),
+    ] {
+        describe_gauge!(name, help);
+    }
+    for (name, help) in [
+        ("quota_client_requests_dropped_total", "Requests that got no permit, and were not started."),
+        ("quota_client_backoff_events_total", "Intervals of calibration in which a signal was an event."),
+        ("quota_client_checks_total", "Requests that were asked about, by what became of them."),
+        ("quota_client_shed_total", "Requests in flight that were ended on purpose."),
+        ("quota_client_charges_lost_total", "Charges that were given up."),
+        ("quota_client_cost_clamped_total", "Times that a counter told more CPU time than there was."),
+    ] {
+        describe_counter!(name, help);
+    }
+    describe_gauge!(
+        "quota_client_report_lag_seconds",
+        Unit::Seconds,
+        "Since when charges have been waiting to be acknowledged."
+    );
+    describe_histogram!("quota_client_acquire_seconds", Unit::Seconds, "How long a permit was waited for.");
+}
