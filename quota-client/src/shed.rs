@@ -78,7 +78,7 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// More than nine tenths of what was announced are sent: ending it would waste all and free little.
     fn is_nearly_done(&self) -> bool {
-        self.announced.is_some_and(|all| self.sent.saturating_mul(10) > all.saturating_mul(9))
+        self.announced.is_some_and(|all| u128::from(self.sent) * 10 > u128::from(all) * 9)
     }
 
     /// Memory first, in MiB, since nothing else gives it back; then CPU.
