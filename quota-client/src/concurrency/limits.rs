@@ -17,6 +17,21 @@ use super::settings::{InvalidSetting, Per, RpcSettings, SetSettings};
 use super::slots::{Key, Slots};
 
 /// The concurrency limits of all RPCs. Cheap to clone.
+///
+/// A permit can be taken where the work begins, such as on a miss of a cache:
+///
+/// ```
+/// # use std::net::IpAddr;
+/// # use quota_client::Limits;
+/// # async fn pack(limits: &Limits, repo: &str, ip: IpAddr) -> Result<(), tonic::Status> {
+/// let permit = limits
+///     .acquire("/gitaly.HookService/PackObjectsHookWithSidechannel", Some(repo), Some(ip), true, None)
+///     .await?;
+/// // Run git pack-objects; the slot is free when the permit is dropped.
+/// drop(permit);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Limits(Arc<Inner>);
 
@@ -45,7 +60,7 @@ pub(super) struct Set {
 
 impl Limits {
     /// From the settings of each limited RPC. `known` are the names of all RPCs that the guarded services have,
-    /// such as [`rpc_names`](super::rpc_names) reads from their descriptors.
+    /// such as [`rpc_names`](crate::rpc_names()) reads from their descriptors.
     ///
     /// # Errors
     /// Where a setting is impossible, an RPC is limited twice, or one is not known; with the nearest name then.
