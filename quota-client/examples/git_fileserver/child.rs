@@ -1,6 +1,7 @@
 //! Git processes whose output is a response: streamed, metered, killed when their client is gone or idle or the server
 //! stops, and always reaped.
 
+mod git;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use quota_client::Meter;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{Semaphore, mpsc};
@@ -25,6 +25,7 @@ use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::refusal::Refusal;
+pub(crate) use git::Git;
 use process::Process;
 
 /// The most git processes at a time. Each holds a thread while it is waited for, of which Tokio has 512.
@@ -51,19 +52,20 @@ impl Children {
     }
 
     /// Starts a process that reads `input` and whose output, after `preamble`, is the answer. Dropped before its end,
-    /// the process is killed.
+    /// the process is killed; and where the machine is overloaded and this is among what harms it most.
     pub(crate) fn run<I: AsyncRead + Send + 'static>(
         &self,
+        git: Git,
         mut command: Command,
         input: I,
         preamble: String,
-        meter: Meter,
     ) -> Result<impl Stream<Item = io::Result<Bytes>> + Send + use<I>, Refusal> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| Refusal::Busy)?;
         let mut child = command.process_group(0).spawn().map_err(Refusal::Broken)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         // From here on a failure ends the process, by the drop of `process`.
-        let process = Process::new(child, &meter, permit);
+        let (meter, ended) = (git.meter(), git.meter());
+        let process = Process::new(child, git, permit);
         let stdout = ChildStdout::from_std(stdout.ok_or_else(no_pipe)?).map_err(Refusal::Broken)?;
         let stdin = ChildStdin::from_std(stdin.ok_or_else(no_pipe)?).map_err(Refusal::Broken)?;
         // One to hand on, and a place for the last word.
@@ -71,14 +73,17 @@ impl Children {
         let last_word = chunks.clone().try_reserve_owned();
         let Self { stop, idle, .. } = self.clone();
         tokio::spawn(async move {
-            let has_ended = tokio::select! {
-                has_ended = hand_out(preamble.into(), stdout, &chunks, idle) => has_ended,
-                () = starved(stdin, input, idle) => false,
-                () = stop.cancelled() => false,
+            let cut_off = tokio::select! {
+                has_ended = hand_out(preamble.into(), stdout, &chunks, idle) => (!has_ended).then(before_its_time),
+                () = starved(stdin, input, idle) => Some(before_its_time()),
+                () = stop.cancelled() => Some(before_its_time()),
+                denial = ended.is_shed() => Some(io::Error::other(denial)),
             };
-            if let (false, Ok(last_word)) = (has_ended, last_word) {
+            drop(ended);
+            let has_ended = cut_off.is_none();
+            if let (Some(why), Ok(last_word)) = (cut_off, last_word) {
                 // Without it, what is cut off would look whole.
-                last_word.send(Err(io::Error::other("git is ended before its time")));
+                last_word.send(Err(why));
             }
             drop(chunks);
             process.reap(has_ended, &stop).await;
@@ -97,6 +102,10 @@ impl Children {
         // It fails only where the semaphore is closed, which nobody does.
         let _ = self.permits.acquire_many(MOST).await;
     }
+}
+
+fn before_its_time() -> io::Error {
+    io::Error::other("git is ended before its time")
 }
 
 fn no_pipe() -> Refusal {

@@ -48,6 +48,12 @@ impl Service {
     }
 }
 
+/// The names of all RPCs.
+pub(crate) fn rpcs() -> impl Iterator<Item = &'static str> {
+    let steps = [Step::InfoRefs, Step::Post];
+    Service::ALL.into_iter().flat_map(move |service| steps.map(|step| service.rpc(step)))
+}
+
 /// What an address asks for: of which repository, what, and at which step. None where it is no request of the
 /// protocol.
 pub(crate) fn route<'a>(
@@ -85,9 +91,14 @@ pub(crate) fn preamble(service: Service, protocol: Option<&str>) -> String {
     format!("{:04x}{line}0000", line.len() + 4)
 }
 
-/// The command that answers a request.
-pub(crate) fn command(service: Service, step: Step, repo: &Path, protocol: Option<&str>) -> Command {
-    let mut command = Command::new("git");
+/// Makes of a command that runs git the one that answers a request.
+pub(crate) fn answering(
+    mut command: Command,
+    service: Service,
+    step: Step,
+    repo: &Path,
+    protocol: Option<&str>,
+) -> Command {
     command.arg(service.name().trim_start_matches("git-")).arg("--stateless-rpc");
     if step == Step::InfoRefs {
         command.arg("--http-backend-info-refs");
@@ -120,7 +131,8 @@ mod tests {
 
     #[test]
     fn git_does_not_know_the_token() {
-        let command = command(Service::ReceivePack, Step::Post, Path::new("/srv/x.git"), None);
+        let (git, repo) = (Command::new("git"), Path::new("/srv/x.git"));
+        let command = answering(git, Service::ReceivePack, Step::Post, repo, None);
         assert!(command.get_envs().any(|variable| variable == (TOKEN_VARIABLE.as_ref(), None)));
     }
 

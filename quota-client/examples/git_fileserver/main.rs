@@ -1,9 +1,11 @@
 //! A git fileserver with quotas: bare repositories below a folder, over git's smart HTTP protocol.
 //!
 //! ```text
-//! cargo run --example git_fileserver -- --root /srv/git --node gitaly-01 --quota-server http://127.0.0.1:8081
+//! cargo run --example git_fileserver -- --root /srv/git --config quota-client/examples/git_fileserver/settings.toml
 //! git clone http://alice:any@127.0.0.1:8000/group/project.git
 //! ```
+//!
+//! Without `--config` it asks and meters, and limits nothing by itself. `/-/metrics` has its figures for Prometheus.
 //!
 //! It shows how a fileserver adopts `quota-client`, and is no server for the public: whoever asks is who he says he
 //! is. The name of HTTP Basic is taken for the user, and its password is not looked at.
@@ -30,7 +32,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use quota_client::Client;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use quota_client::{Client, Settings};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,11 +55,14 @@ struct Flags {
     /// The folder below which the repositories are.
     #[arg(long)]
     root: PathBuf,
+    /// A file with the settings of `quota-client`, such as settings.toml beside this program's sources.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The name of this fileserver.
     #[arg(long)]
-    node: String,
+    node: Option<String>,
     /// The gRPC address of a quota server; may be given several times.
-    #[arg(long, required = true)]
+    #[arg(long)]
     quota_server: Vec<String>,
     /// What the quota server knows this fileserver by.
     #[arg(long, env = git::TOKEN_VARIABLE, hide_env_values = true)]
@@ -77,20 +83,17 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(flags: Flags) -> Result<(), Box<dyn Error>> {
-    let mut quota = Client::builder().endpoints(&flags.quota_server).node(&flags.node);
-    if let Some(token) = flags.token {
-        quota = quota.token(token);
-    }
-    let quota = quota.build()?;
-    let server = server::Server::new(quota.clone(), &flags.root)?;
+    // Before the client is built, which asks it for its figures.
+    let metrics = PrometheusBuilder::new().install_recorder()?;
+    let quota = client(&flags)?;
+    let server = server::Server::new(quota.clone(), &flags.root, metrics)?;
     let children = server.children();
     let listening = TcpListener::bind(flags.listen).await;
     let listener = listening.map_err(|error| format!("--listen {}: {error}", flags.listen))?;
     let app = server.router().into_make_service_with_connect_info::<SocketAddr>();
     // Caught before anybody is told that it listens.
     let stop = stop_signal()?;
-    let Flags { root, node, quota_server, .. } = flags;
-    tracing::info!(root = %root.display(), node, ?quota_server, "serves");
+    tracing::info!(root = %flags.root.display(), "serves");
     writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?)?;
     let (told, is_told) = tokio::sync::oneshot::channel();
     let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
@@ -117,6 +120,26 @@ async fn serve(flags: Flags) -> Result<(), Box<dyn Error>> {
         tracing::warn!("the last report was not acknowledged");
     }
     Ok(())
+}
+
+/// By the settings, and by the command line, which stands before them.
+fn client(flags: &Flags) -> Result<Client, Box<dyn Error>> {
+    let mut quota = Client::builder().rpcs(git::rpcs());
+    if let Some(file) = &flags.config {
+        let named = |error: &dyn Error| format!("--config {}: {error}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| named(&error))?;
+        quota = quota.settings(Settings::from_toml(&text).map_err(|error| named(&error))?);
+    }
+    if let Some(node) = &flags.node {
+        quota = quota.node(node);
+    }
+    if !flags.quota_server.is_empty() {
+        quota = quota.endpoints(&flags.quota_server);
+    }
+    if let Some(token) = &flags.token {
+        quota = quota.token(token);
+    }
+    Ok(quota.build()?)
 }
 
 fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {

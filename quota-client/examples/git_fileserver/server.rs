@@ -11,7 +11,8 @@ use axum::extract::{ConnectInfo, Path as UrlPath, RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::any;
+use axum::routing::{any, get};
+use metrics_exporter_prometheus::PrometheusHandle;
 use parking_lot::Mutex;
 use quota_client::{Client, Decision, Meter, Request};
 use tokio::io::AsyncRead;
@@ -19,11 +20,11 @@ use tokio_stream::StreamExt as _;
 use tokio_util::io::StreamReader;
 
 use crate::caller::Caller;
-use crate::child::{Children, IDLE};
+use crate::child::{Children, Git, IDLE};
 use crate::conversations::{Conversation, Conversations};
-use crate::git::{self, Service, Step};
+use crate::git::{self, Step};
 use crate::refusal::Refusal;
-use crate::repositories::{Repositories, Repository};
+use crate::repositories::Repositories;
 
 /// The fileserver.
 #[derive(Clone)]
@@ -34,12 +35,14 @@ struct Inner {
     repositories: Repositories,
     conversations: Mutex<Conversations>,
     children: Children,
+    metrics: PrometheusHandle,
 }
 
 impl Server {
-    pub(crate) fn new(quota: Client, root: &Path) -> io::Result<Self> {
+    pub(crate) fn new(quota: Client, root: &Path, metrics: PrometheusHandle) -> io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             quota,
+            metrics,
             repositories: Repositories::below(root)?,
             conversations: Mutex::default(),
             children: Children::new(IDLE),
@@ -51,8 +54,12 @@ impl Server {
     }
 
     pub(crate) fn router(self) -> Router {
-        Router::new().route("/{*path}", any(answer)).with_state(self)
+        Router::new().route("/-/metrics", get(metrics)).route("/{*path}", any(answer)).with_state(self)
     }
+}
+
+async fn metrics(State(Server(server)): State<Server>) -> String {
+    server.metrics.render()
 }
 
 async fn answer(
@@ -67,16 +74,25 @@ async fn answer(
     let (name, service, step) = git::route(&method, &path, query.as_deref()).ok_or(Refusal::NotFound)?;
     let caller = Caller::of(&headers, peer.ip()).ok_or(Refusal::Unauthenticated)?;
     let repository = server.repositories.find(name).ok_or(Refusal::NotFound)?;
-    let meter = server.permit(caller, &repository, service, step).await?;
+    let request = Request::rpc(service.rpc(step))
+        .repo(&repository.id)
+        .user(&caller.user)
+        .ip(caller.ip)
+        .class("interactive");
+    let conversation = Conversation { caller, repo: repository.id.clone(), service };
+    let meter = server.admit(&request, conversation, step).await?;
+    // Also of a conversation that was admitted: to wait, or to be told to come back, is not to be refused half-way.
+    let permit = server.quota.acquire(&request, None).await.map_err(Refusal::Denied)?;
 
     let protocol = git::protocol(headers.get("git-protocol").and_then(|value| value.to_str().ok()));
     let preamble = match step {
         Step::InfoRefs => git::preamble(service, protocol),
         Step::Post => String::new(),
     };
-    let command = git::command(service, step, &repository.path, protocol);
     let input = input(body, &headers, meter.clone())?;
-    let output = server.children.run(command, input, preamble, meter)?;
+    let git = Git::new(&server.quota, meter, permit).await;
+    let command = git::answering(git.command(), service, step, &repository.path, protocol);
+    let output = server.children.run(git, command, input, preamble)?;
     let kind = match step {
         Step::InfoRefs => "advertisement",
         Step::Post => "result",
@@ -91,23 +107,16 @@ async fn answer(
 impl Inner {
     /// Leave to answer a request, and what meters it. Asks where a conversation begins, where one is continued
     /// that did not begin here, and now and then in one that is long.
-    async fn permit(
+    async fn admit(
         &self,
-        caller: Caller,
-        repository: &Repository,
-        service: Service,
+        request: &Request,
+        conversation: Conversation,
         step: Step,
     ) -> Result<Meter, Refusal> {
-        let request = Request::rpc(service.rpc(step))
-            .repo(&repository.id)
-            .user(&caller.user)
-            .ip(caller.ip)
-            .class("interactive");
-        let conversation = Conversation { caller, repo: repository.id.clone(), service };
         if step == Step::Post && self.conversations.lock().goes_on(&conversation, Instant::now()) {
-            return Ok(self.quota.meter(&request));
+            return Ok(self.quota.meter(request));
         }
-        match self.quota.admit(&request).await {
+        match self.quota.admit(request).await {
             Decision::Allow(admission) => {
                 self.conversations.lock().admit(conversation, Instant::now());
                 Ok(admission.meter())

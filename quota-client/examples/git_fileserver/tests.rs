@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_compression::tokio::bufread::GzipEncoder;
 use fake::{Check, Fake, Heard};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use quota_client::{Client, Cost};
 use quota_proto::{STORE_UNAVAILABLE, v1};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -54,7 +55,8 @@ impl Site {
         let fake = Fake::start().await;
         let quota = Client::builder().endpoints([fake.endpoint()]).node("gitaly-01").deadline(LONG);
         let quota = quota.report_interval(Duration::from_millis(20)).build().unwrap();
-        let server = Server::new(quota.clone(), &folder.path().join("root")).unwrap();
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        let server = Server::new(quota.clone(), &folder.path().join("root"), metrics).unwrap();
         let children = server.children();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,6 +1,5 @@
 use std::process::Child;
 
-use quota_client::{ChildMeter, Meter};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::sync::OwnedSemaphorePermit;
@@ -8,19 +7,23 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use wait4::Wait4 as _;
 
+use super::git::{Git, Running};
+
 /// A process that is reaped when this is dropped, which blocks; killed before, with its descendants, unless it is known
 /// to have ended by itself.
 pub(super) struct Process {
     /// None once it is reaped.
-    child: Option<(Child, ChildMeter)>,
+    child: Option<(Child, Running)>,
     kill: bool,
-    _permit: OwnedSemaphorePermit,
+    // Dropped after the child is reaped.
+    _git: Git,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Process {
-    pub(super) fn new(child: Child, meter: &Meter, permit: OwnedSemaphorePermit) -> Self {
-        let meter = meter.child(child.id());
-        Self { child: Some((child, meter)), kill: true, _permit: permit }
+    pub(super) fn new(child: Child, git: Git, place: OwnedSemaphorePermit) -> Self {
+        let running = git.running(child.id());
+        Self { child: Some((child, running)), kill: true, _git: git, _place: place }
     }
 
     /// Reaps it elsewhere. One that has closed its output has until `stop` to end by itself.
@@ -42,17 +45,22 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let Some((child, meter)) = self.child.take() else { return };
+        let Some((child, running)) = self.child.take() else { return };
         if self.kill {
-            // What its descendants used is in nobody's wait status once it is killed.
-            meter.sample();
+            if let Running::Sampled(meter) = &running {
+                // What its descendants used is in nobody's wait status once it is killed.
+                meter.sample();
+            }
             if let Err(error) = kill_process_group(Pid::from_child(&child), Signal::KILL) {
                 tracing::debug!(%error, "a process that is to be killed has ended");
             }
         }
-        match child.wait4() {
-            Ok(ended) => meter.ended(ended.rusage.utime + ended.rusage.stime),
-            Err(error) => tracing::warn!(%error, "a process cannot be waited for: its last sample stands"),
+        match (child.wait4(), running) {
+            (Ok(ended), Running::Sampled(meter)) => meter.ended(ended.rusage.utime + ended.rusage.stime),
+            (Ok(_), Running::InCgroup) => {}
+            (Err(error), _) => {
+                tracing::warn!(%error, "a process cannot be waited for: its last sample stands");
+            }
         }
     }
 }
