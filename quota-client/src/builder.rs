@@ -1,9 +1,10 @@
+mod endpoint;
+
 use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
 
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
 use crate::client::Options;
 use crate::concurrency::calibrator::Calibrator;
@@ -13,16 +14,6 @@ use crate::shed::SheddingSettings;
 use crate::{
     Client, InvalidPressureSettings, InvalidSetting, Limits, PressureSettings, RequestCgroups, Settings,
 };
-
-/// How long connecting to an endpoint may take. Requests do not wait for it beyond their deadline.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A connection on which nothing comes back for 10 + 5 s is given up: TCP alone takes many minutes.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What a certificate in PEM begins with (RFC 7468).
-const PEM_BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// Makes a [`Client`].
 #[must_use]
@@ -57,7 +48,7 @@ pub enum BuildError {
     /// It is no `http` or `https` address.
     #[error("{0:?} is no endpoint: it must be like http://quota-1:8081")]
     Endpoint(String),
-    /// The certificate cannot be used, or the machine has none for `https`.
+    /// The certificate cannot be used, the machine has none for `https`, or this crate was built without its feature `tls`.
     #[error("TLS cannot be set up for {endpoint}: {reason}")]
     Tls {
         /// The endpoint.
@@ -178,7 +169,8 @@ impl Builder {
         self
     }
 
-    /// The authority, in PEM, whose certificates `https` endpoints have. Unless set, those of the machine.
+    /// The authority, in PEM, whose certificates `https` endpoints have. Unless set, those of the machine. `https` takes
+    /// this crate's feature `tls`.
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.ca_certificate = Some(pem.into());
         self
@@ -209,7 +201,7 @@ impl Builder {
         let token = self.token.or(self.token_file.map(read_token).transpose()?);
         let authorization = token.as_deref().map(authorization).transpose()?;
         let ca_certificate = self.ca_certificate.as_deref();
-        let endpoints = self.endpoints.iter().map(|address| endpoint(address, ca_certificate));
+        let endpoints = self.endpoints.iter().map(|address| endpoint::of(address, ca_certificate));
         let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, authorization);
         let protection = Protection { limits, calibrator, shedding: self.shedding, cgroups };
         Ok(Client::start(self.settings, pool, protection, &runtime))
@@ -239,33 +231,4 @@ fn authorization(token: &str) -> Result<MetadataValue<Ascii>, BuildError> {
     let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| BuildError::Token)?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-fn endpoint(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoint, BuildError> {
-    let invalid = || BuildError::Endpoint(address.to_owned());
-    let uri: http::Uri = address.parse().map_err(|_| invalid())?;
-    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(invalid()) };
-    let has_path = uri.path_and_query().is_some_and(|path| path != "/");
-    if !matches!(scheme, "http" | "https") || authority.as_str().contains('@') || has_path {
-        return Err(invalid());
-    }
-    let endpoint = Endpoint::from_shared(address.to_owned())
-        .map_err(|_| invalid())?
-        .connect_timeout(CONNECT_TIMEOUT)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-        .keep_alive_while_idle(true);
-    if scheme == "http" {
-        return Ok(endpoint);
-    }
-    let tls_error = |reason: String| BuildError::Tls { endpoint: address.to_owned(), reason };
-    let tls = match ca_certificate {
-        // Of a text that holds none, no certificate would be trusted, which shows only when connecting.
-        Some(pem) if !pem.windows(PEM_BEGIN.len()).any(|window| window == PEM_BEGIN) => {
-            return Err(tls_error("the authority's certificate is not PEM".to_owned()));
-        }
-        Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
-        None => ClientTlsConfig::new().with_native_roots(),
-    };
-    endpoint.tls_config(tls).map_err(|error| tls_error(error.to_string()))
 }

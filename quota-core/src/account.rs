@@ -7,8 +7,6 @@ mod repo;
 pub use ip::Ipv6Prefix;
 pub use per_kind::PerKind;
 
-use crate::key;
-
 /// The longest name of an account, in bytes.
 pub const MAX_ID_BYTES: usize = 1024;
 
@@ -119,8 +117,9 @@ impl Account {
 
     /// The name in a key: `<kind>:<id>` in at most 126 bytes of printable ASCII without `{` and `}`, different
     /// for different accounts.
+    #[cfg(feature = "keys")]
     pub fn key(&self) -> String {
-        key::encode(self.kind.as_str(), &self.id)
+        crate::key::encode(self.kind.as_str(), &self.id)
     }
 }
 

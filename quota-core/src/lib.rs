@@ -8,6 +8,7 @@ pub mod account;
 mod adapt;
 mod cost;
 mod decision;
+#[cfg(feature = "keys")]
 mod key;
 mod ledger;
 mod limit;
@@ -27,7 +28,9 @@ pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject,
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
 pub use limit::{Bound, Limit, Mode};
 pub use marks::{Mark, Marks, Source};
-pub use node::{NodeReport, NodeState, Used, node_key};
+#[cfg(feature = "keys")]
+pub use node::node_key;
+pub use node::{NodeReport, NodeState, Used};
 pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};

@@ -1,5 +1,3 @@
-use sha2::{Digest as _, Sha256};
-
 use crate::{BUCKETS, Tick};
 
 /// The most sources that an account remembers at once.
@@ -19,7 +17,10 @@ impl Source {
     pub const MAX_BYTES: usize = 64;
 
     /// The source `name` of the caller `identity`; the same name of another caller is another source.
+    #[cfg(feature = "keys")]
     pub fn new(identity: &str, name: &str) -> Self {
+        use sha2::{Digest as _, Sha256};
+
         let mut hasher = Sha256::new();
         hasher.update(identity.len().to_le_bytes());
         hasher.update(identity);

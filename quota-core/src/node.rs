@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use crate::{
     Account, Adaptations, Controller, Kind, Observation, Observed, PerKind, PerResource, Ratio, Resource,
-    Timestamp, WindowLength, key,
+    Timestamp, WindowLength,
 };
 
 /// A node's name in a key: `node:<name>`, made as [`Account::key`] is.
+#[cfg(feature = "keys")]
 pub fn node_key(name: &str) -> String {
-    key::encode("node", name)
+    crate::key::encode("node", name)
 }
 
 /// What a node tells of itself, about once a second. Each part may be missing.

@@ -32,8 +32,12 @@ async fn what_cannot_work_is_refused() {
         error(good().pressure(pressure)).to_string(),
         "pressure: memory must be more than 0, and at most 1"
     );
-    let tls = builder("https://quota-1:8081").ca_certificate("not PEM");
-    assert!(matches!(error(tls), BuildError::Tls { .. }));
+    let tls = error(builder("https://quota-1:8081").ca_certificate("not PEM")).to_string();
+    let reason = if cfg!(feature = "tls") { "is not PEM" } else { "takes the feature `tls`" };
+    assert!(
+        tls.starts_with("TLS cannot be set up for https://quota-1:8081: ") && tls.contains(reason),
+        "{tls}"
+    );
 }
 
 #[test]

@@ -1,0 +1,57 @@
+use std::time::Duration;
+
+use tonic::transport::Endpoint;
+
+use super::BuildError;
+
+/// How long connecting to an endpoint may take. Requests do not wait for it beyond their deadline.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A connection on which nothing comes back for 10 + 5 s is given up: TCP alone takes many minutes.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One that connects to an address, `https` with this authority, in PEM, or those of the machine.
+pub(super) fn of(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoint, BuildError> {
+    let invalid = || BuildError::Endpoint(address.to_owned());
+    let uri: http::Uri = address.parse().map_err(|_| invalid())?;
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(invalid()) };
+    let has_path = uri.path_and_query().is_some_and(|path| path != "/");
+    if !matches!(scheme, "http" | "https") || authority.as_str().contains('@') || has_path {
+        return Err(invalid());
+    }
+    let endpoint = Endpoint::from_shared(address.to_owned())
+        .map_err(|_| invalid())?
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+        .keep_alive_while_idle(true);
+    if scheme == "http" {
+        return Ok(endpoint);
+    }
+    with_tls(endpoint, ca_certificate)
+        .map_err(|reason| BuildError::Tls { endpoint: address.to_owned(), reason })
+}
+
+#[cfg(feature = "tls")]
+fn with_tls(endpoint: Endpoint, ca_certificate: Option<&[u8]>) -> Result<Endpoint, String> {
+    use tonic::transport::{Certificate, ClientTlsConfig};
+
+    /// What a certificate in PEM begins with (RFC 7468).
+    const PEM_BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
+    let tls = match ca_certificate {
+        // Of a text that holds none, no certificate would be trusted, which shows only when connecting.
+        Some(pem) if !pem.windows(PEM_BEGIN.len()).any(|window| window == PEM_BEGIN) => {
+            return Err("the authority's certificate is not PEM".to_owned());
+        }
+        Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
+    endpoint.tls_config(tls).map_err(|error| error.to_string())
+}
+
+#[cfg(not(feature = "tls"))]
+fn with_tls(_: Endpoint, _: Option<&[u8]>) -> Result<Endpoint, String> {
+    Err("https takes the feature `tls` of quota-client".to_owned())
+}
