@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a harness reports by panicking")]
 
 pub mod certificates;
+pub mod cgroup;
 pub mod contract;
 pub mod faults;
 pub mod git;
