@@ -42,6 +42,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && install -d -o 10001 -g 10001 /srv/git
 COPY deploy/answers deploy/fileserver /usr/local/bin/
+COPY quota-client/examples/git_fileserver/settings.toml /etc/quota/fileserver.toml
 COPY --from=build /programs/git_fileserver /usr/local/bin/
 USER 10001:10001
 EXPOSE 8000

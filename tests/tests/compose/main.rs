@@ -18,7 +18,8 @@ async fn the_whole_works_and_goes_on_when_either_replica_is_killed() {
     let stack = Stack::up().await;
     let [one, two] = &stack.replicas;
     check(&one.http).await;
-    until_prometheus_sees(&stack.prometheus, &["quota-1:8080 up", "quota-2:8080 up"]).await;
+    let targets = ["quota-1:8080 up", "quota-2:8080 up", "gitaly-01:8000 up", "gitaly-02:8000 up"];
+    until_prometheus_sees(&stack.prometheus, &targets).await;
     for fileserver in &stack.fileservers {
         serves_and_refuses(fileserver, &two.http, "with-both").await;
     }
