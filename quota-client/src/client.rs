@@ -221,9 +221,9 @@ impl Client {
         self.shared.request_cgroups.as_ref()
     }
 
-    /// Whether requests in flight may be ended.
+    /// Whether requests in flight are chosen to be ended, be it only in the log.
     pub(crate) fn sheds(&self) -> bool {
-        self.shared.shedding.mode == SheddingMode::Enforce
+        self.shared.shedding.mode != SheddingMode::Off
     }
 
     /// Meters work that is not asked about, such as what belongs to an admitted request.

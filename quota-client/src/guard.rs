@@ -48,7 +48,8 @@ fn event((signal, reading): (Signal, &Reading)) -> Event {
 }
 
 fn end_some(shared: &Shared, overload: Overload, interval: Duration) {
-    let in_flight = shared.live().into_iter().map(|work| {
+    // What would not end, or is ending already, must not take the place of what would.
+    let in_flight = shared.live().into_iter().filter(|work| work.can_be_ended()).map(|work| {
         let held = work.in_flight();
         (work, held)
     });

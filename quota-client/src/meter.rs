@@ -39,7 +39,7 @@ impl Meter {
 
     /// Waits until this work is to be ended, since the machine is overloaded and it is among those that harm it most; for
     /// ever, as a rule. Who hears it ends the work and answers with the denial. What a [`QuotaLayer`](crate::QuotaLayer)
-    /// guards is ended by it: its future and its body are dropped.
+    /// guards is ended by it: its future and its body are dropped. Work for which nobody has waited here is not chosen.
     pub async fn is_shed(&self) -> Denial {
         match &self.work {
             Some(work) => work.is_ended().await,

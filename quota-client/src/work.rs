@@ -3,7 +3,7 @@ mod child;
 mod held;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -41,8 +41,9 @@ pub(crate) struct Work {
     announced_bytes: OnceLock<u64>,
     /// Memory of its cgroups at the last sample, in bytes.
     memory_of_cgroups: AtomicU64,
-    /// Why it is to end before its time.
+    /// Why it is to end before its time, and whether anybody has waited to be told.
     ended: SetOnce<Denial>,
+    is_heeded: AtomicBool,
     ceiling: Mutex<Ceiling>,
     children: Mutex<Children>,
     reservation: Mutex<Option<Reservation>>,
@@ -88,6 +89,7 @@ impl Work {
             announced_bytes: OnceLock::new(),
             memory_of_cgroups: AtomicU64::new(0),
             ended: SetOnce::new(),
+            is_heeded: AtomicBool::new(false),
             ceiling: Mutex::new(ceiling),
             children: Mutex::default(),
             reservation: Mutex::new(reservation),
@@ -150,6 +152,12 @@ impl Work {
         }
     }
 
+    /// Whether telling it to end would end it: it has not been told, and somebody listens. One that waits for its permit
+    /// has nobody yet, and what only meters has nobody ever.
+    pub(crate) fn can_be_ended(&self) -> bool {
+        self.is_heeded.load(Relaxed) && !self.ended.initialized()
+    }
+
     /// Tells it to end. Returns whether it had not been told.
     pub(crate) fn end(&self, denial: Denial) -> bool {
         self.ended.set(denial).is_ok()
@@ -157,6 +165,7 @@ impl Work {
 
     /// Waits until it is told to end.
     pub(crate) async fn is_ended(&self) -> Denial {
+        self.is_heeded.store(true, Relaxed);
         self.ended.wait().await.clone()
     }
 
