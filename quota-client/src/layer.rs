@@ -8,9 +8,10 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http_body::Body;
 use tokio::time::Instant;
 use tonic::Status;
 use tower::{Layer, Service};
@@ -77,6 +78,7 @@ where
     S::Future: Send,
     F: Fn(&Parts) -> Classification,
     B: Send + 'static,
+    R: Body,
 {
     type Response = http::Response<ResponseBody<R>>;
     type Error = S::Error;
@@ -114,7 +116,7 @@ where
                     denial = meter.is_shed() => return Ok(refusal(denial, is_grpc)),
                 },
             };
-            if let (Some(meter), Some(bytes)) = (&meter, content_length(response.headers())) {
+            if let (Some(meter), Some(bytes)) = (&meter, length(&response)) {
                 meter.announce(bytes);
             }
             let shed = ended.map(|meter| Shed::new(meter, is_grpc));
@@ -154,8 +156,10 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
 }
 
-fn content_length(headers: &HeaderMap<HeaderValue>) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+/// How long the body will be. The header may be left to the server to set, by what the body knows.
+fn length<R: Body>(response: &http::Response<R>) -> Option<u64> {
+    let header = response.headers().get(CONTENT_LENGTH);
+    header.and_then(|value| value.to_str().ok()?.parse().ok()).or_else(|| response.body().size_hint().exact())
 }
 
 fn refusal<R>(denial: Denial, is_grpc: bool) -> http::Response<ResponseBody<R>> {
