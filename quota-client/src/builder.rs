@@ -15,6 +15,9 @@ use crate::{
     Client, InvalidPressureSettings, InvalidSetting, Limits, PressureSettings, RequestCgroups, Settings,
 };
 
+/// Moments further off could not be told.
+const MAX_DURATION: Duration = Duration::from_secs(3600);
+
 /// Makes a [`Client`].
 #[must_use]
 pub struct Builder {
@@ -82,8 +85,8 @@ pub enum BuildError {
     /// No cgroup can be made for a request.
     #[error("request_cgroups: {0}")]
     RequestCgroups(io::Error),
-    /// A duration that would never let anything happen.
-    #[error("the deadline and the report interval must be longer than nothing")]
+    /// A duration in which nothing could happen, or that would never end.
+    #[error("the deadline and the report interval must be longer than nothing, and at most an hour")]
     Duration,
     /// There is no Tokio runtime to report from.
     #[error("a client must be built within a Tokio runtime")]
@@ -188,7 +191,8 @@ impl Builder {
         }
         quota_proto::check_label("node", &self.settings.node)
             .map_err(|invalid| BuildError::Node { reason: invalid.reason })?;
-        if self.settings.deadline.is_zero() || self.settings.report_interval.is_zero() {
+        let is_possible = |duration: Duration| !duration.is_zero() && duration <= MAX_DURATION;
+        if !is_possible(self.settings.deadline) || !is_possible(self.settings.report_interval) {
             return Err(BuildError::Duration);
         }
         self.settings.pressure.check()?;

@@ -94,9 +94,9 @@ impl Request {
         self.accounts.ip.as_deref()?.parse().ok()
     }
 
-    /// Whether a user is known.
-    pub(crate) const fn is_authenticated(&self) -> bool {
-        self.accounts.user.is_some()
+    /// Whether a user is known. An empty name is nobody's.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.accounts.user.as_deref().is_some_and(|user| !user.is_empty())
     }
 
     /// The RPC whose price in the service's table is its price; none where it brings a price of its own.

@@ -12,6 +12,9 @@ const MAX_WAIT: Duration = Duration::from_secs(3600);
 /// The most requests of one repository or address that may be let wait.
 const MAX_QUEUE: usize = 100_000;
 
+/// The longest between two calibrations.
+const MAX_INTERVAL: Duration = Duration::from_secs(3600);
+
 /// How many requests of one RPC may run at once.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "RpcTable")]
@@ -87,7 +90,7 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Calibration {
-    /// How often. 30 s unless set.
+    /// How often: from 1 s to 1 h. 30 s unless set.
     #[serde(with = "duration")]
     pub interval: Duration,
     /// By what a limit is multiplied after an interval with an event: above 0, below 1. 0.75 unless set.
@@ -118,12 +121,13 @@ impl Default for Calibration {
 
 impl Calibration {
     pub(super) fn check(&self) -> Result<BackoffFactor, InvalidSetting> {
-        if self.interval < Duration::from_secs(1) {
-            return Err(InvalidSetting::new("concurrency.interval", "must be at least 1 s"));
+        if self.interval < Duration::from_secs(1) || self.interval > MAX_INTERVAL {
+            let reason = format!("is {:?}: it must be at least 1 s, and at most 1 h", self.interval);
+            return Err(InvalidSetting::new("calibration.interval", reason));
         }
         BackoffFactor::new(self.backoff_factor).ok_or_else(|| {
             let reason = format!("is {}: it must be above 0 and below 1", self.backoff_factor);
-            InvalidSetting::new("concurrency.backoff_factor", reason)
+            InvalidSetting::new("calibration.backoff_factor", reason)
         })
     }
 }
@@ -245,9 +249,11 @@ pub(crate) mod tests {
             let interval = Duration::from_secs(seconds);
             Calibration { interval, backoff_factor }.check().map_err(|invalid| invalid.key)
         };
-        assert_eq!(check(0, 0.75), Err("concurrency.interval".to_owned()));
+        for seconds in [0, 3601, u64::MAX] {
+            assert_eq!(check(seconds, 0.75), Err("calibration.interval".to_owned()), "{seconds}");
+        }
         for factor in [0.0, 1.0, f64::NAN] {
-            assert_eq!(check(30, factor), Err("concurrency.backoff_factor".to_owned()));
+            assert_eq!(check(30, factor), Err("calibration.backoff_factor".to_owned()));
         }
         assert!(Calibration::default().check().is_ok());
     }

@@ -26,7 +26,10 @@ async fn what_cannot_work_is_refused() {
     assert!(matches!(error(good().token("two\nlines")), BuildError::Token));
     assert_eq!(error(good().node("x".repeat(257))).to_string(), "the node must be at most 256 bytes");
     assert_eq!(error(good().node("a\nb")).to_string(), "the node must not contain control characters");
-    assert!(matches!(error(good().deadline(Duration::ZERO)), BuildError::Duration));
+    for duration in [Duration::ZERO, Duration::from_secs(3601), Duration::MAX] {
+        assert!(matches!(error(good().deadline(duration)), BuildError::Duration), "{duration:?}");
+        assert!(matches!(error(good().report_interval(duration)), BuildError::Duration), "{duration:?}");
+    }
     let pressure = PressureSettings { memory: f64::NAN, ..PressureSettings::default() };
     assert_eq!(
         error(good().pressure(pressure)).to_string(),
