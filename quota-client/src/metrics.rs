@@ -11,6 +11,7 @@ use ::metrics::{
 };
 
 use crate::Stats;
+use crate::concurrency::calibrator::LATENCY;
 use crate::concurrency::figures::Figures;
 use crate::concurrency::{Limits, Reason};
 use crate::pressure::{Sample, Signal};
@@ -56,7 +57,10 @@ impl Metrics {
                 set.show(&figures);
             }
         }
-        for (signal, count) in limits.backoff_events() {
+        // From 0 on, or the first event of a signal would show in no rate.
+        let events = limits.backoff_events();
+        for signal in Signal::ALL.map(Signal::as_str).into_iter().chain([LATENCY]) {
+            let count = events.get(signal).copied().unwrap_or_default();
             counter!("quota_client_backoff_events_total", "signal" => signal).absolute(count);
         }
         for signal in Signal::ALL {

@@ -57,7 +57,7 @@ pub(crate) struct Moved {
 }
 
 /// The signal that an RPC's own latency is.
-const LATENCY: &str = "latency";
+pub(crate) const LATENCY: &str = "latency";
 
 impl Calibrator {
     /// Fails where a setting is impossible.
@@ -96,18 +96,17 @@ impl Calibrator {
     fn calibrate(&mut self) -> Calibrated {
         let events = std::mem::take(&mut self.events);
         let strongest = events.values().copied().max_by(|a, b| a.excess().total_cmp(&b.excess()));
-        self.limits.count_events(events.keys().copied());
-        let mut moved = Vec::new();
+        let (mut moved, mut is_slow) = (Vec::new(), false);
         for (rpc, set) in self.limits.adaptive() {
             let (verdict, change) = set.limiter.calibrate(strongest.is_some(), self.factor);
             let slow = verdict.filter(|verdict| verdict.is_event);
-            if slow.is_some() {
-                self.limits.count_events([LATENCY]);
-            }
+            is_slow |= slow.is_some();
             if let Some(change) = change {
                 moved.push(Moved::new(rpc, set, change, strongest, slow));
             }
         }
+        // However many limits it was slow for, it is one interval.
+        self.limits.count_events(events.keys().copied().chain(is_slow.then_some(LATENCY)));
         moved.iter().for_each(Moved::log);
         Calibrated { hot: strongest.is_some(), moved }
     }
