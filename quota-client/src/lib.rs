@@ -59,6 +59,12 @@
 //! # }
 //! ```
 //!
+//! What protects the machine comes with it, and is set in [`Settings`]: how many requests of an RPC may run at once, for
+//! each repository or address ([`RpcSettings`]); how such limits follow the pressure on the machine
+//! ([`PressureSettings`], [`Calibration`]); and when what runs is ended ([`SheddingSettings`]). The layer takes permits,
+//! and so can a handler, by [`Client::acquire`]. Figures go to the recorder of the facade `metrics`. docs/fileserver.md
+//! shows how to adopt all of it, and has every setting and every metric.
+//!
 //! # What it promises
 //!
 //! - [`Client::admit`] answers within the deadline. Where no endpoint answers, or the service has lost its store, the
@@ -72,6 +78,8 @@
 //!   there was no connection to send it over.
 //! - What is consumed is charged once an interval while the work goes on, and the rest when it has ended, however it
 //!   ended. It counts once: a report is sent again unchanged until it is acknowledged or a minute old.
+//! - A permit is released exactly once, on every way out; a caller who has gone, or whose deadline has passed, is never
+//!   started. A lowered limit ends nothing by itself. Queues, and the wait in them, are bounded.
 //! - Memory is bounded: at most 10,240 charges wait, none older than a minute, and what is given up is counted.
 //!
 //! - Each second it tells how loaded the machine is, by the limits of this process's cgroups, and what the heaviest
@@ -118,6 +126,11 @@ mod work;
 
 #[cfg(test)]
 mod tests;
+
+/// The code of the page is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/fileserver.md")]
+struct Page;
 
 pub use builder::{BuildError, Builder};
 pub use cgroup::{RequestCgroup, RequestCgroups};
