@@ -4,11 +4,18 @@ mod admit;
 mod build;
 mod cgroups;
 mod children;
+mod documented;
 mod fake;
+mod guard;
 mod layer;
+mod machine;
 mod metering;
+mod metrics;
+mod permits;
 mod pressure;
 mod report;
+mod settings;
+mod shedding;
 mod without;
 
 use std::time::Duration;
@@ -16,6 +23,9 @@ use std::time::Duration;
 use fake::Fake;
 
 use crate::{Admission, Builder, Client, Decision, Request};
+
+/// An RPC.
+const FETCH: &str = "/gitaly.SSHService/SSHUploadPack";
 
 /// Longer than anything takes that is not stuck.
 const LONG: Duration = Duration::from_secs(20);
@@ -30,7 +40,7 @@ fn builder<'a>(fakes: impl IntoIterator<Item = &'a Fake>) -> Builder {
 }
 
 fn fetch() -> Request {
-    Request::rpc("/gitaly.SSHService/SSHUploadPack").repo("project-42").user("user-7")
+    Request::rpc(FETCH).repo("project-42").user("user-7")
 }
 
 async fn allowed(client: &Client, request: &Request) -> Admission {

@@ -60,6 +60,28 @@ impl Sample {
     }
 }
 
+#[cfg(test)]
+impl Sample {
+    /// One in which only these signals are there: each with its value, against its usual threshold.
+    pub(crate) fn with(values: &[(Signal, f64)]) -> Self {
+        let settings = super::Settings::default();
+        let reading = |signal: Signal| Reading {
+            value: values.iter().find(|(of, _)| *of == signal).map(|(_, value)| *value),
+            threshold: signal.threshold(&settings),
+            failures: 0,
+            detail: "as the test says".to_owned(),
+        };
+        Self { readings: Signal::ALL.map(reading), capacity: v1::Capacity::default() }
+    }
+
+    /// The same, where a signal that was there can be read no more.
+    pub(crate) fn losing(mut self, signal: Signal, failures: u32) -> Self {
+        let reading = &mut self.readings[signal as usize];
+        (reading.value, reading.failures) = (None, failures);
+        self
+    }
+}
+
 impl Reading {
     /// How often in a row a signal may be unreadable before that is an event itself.
     pub const MAX_FAILURES: u32 = 5;
