@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::{Account, Cost};
+use quota_core::Cost;
 use quota_proto::v1::{self, check_response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use crate::builder::{Builder, Protection};
 use crate::local::{Hold, judge};
 use crate::pool::{NoAnswer, Pool};
+use crate::request::Sound;
 use crate::shared::Shared;
 use crate::shed::SheddingMode;
-use crate::usage::named;
 use crate::work::Reservation;
 use crate::{
     Admission, Decision, Denial, Meter, Permit, PressureSample, PressureSettings, Request, RequestCgroups,
@@ -89,12 +89,11 @@ impl Client {
         let Some(request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
-        let accounts: Vec<Account> = named(request.accounts()).map(|(account, _)| account).collect();
-        let refusal = self.shared.local.lock().refusal(&accounts, now);
+        let refusal = self.shared.local.lock().refusal(request.payers.accounts(), now);
         if let Some(denial) = refusal {
             return Decision::Deny(self.remembered(&denial));
         }
-        let used_here = self.shared.usage.lock().here(request.accounts(), now);
+        let used_here = self.shared.usage.lock().here(&request.payers, now);
         let check = request.to_check(&self.shared.settings.node, used_here);
         let answer = self
             .shared
@@ -102,7 +101,7 @@ impl Client {
             .ask(check, deadline, |mut client, check| async move { client.check(check).await })
             .await;
         let now = Instant::now();
-        match self.read(answer, &request, &accounts, now) {
+        match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {
                 self.shared.is_back(now);
                 self.shared.checked(|stats| stats.denied += 1);
@@ -114,7 +113,7 @@ impl Client {
                 Decision::Deny(Denial::unavailable(retry_after, &self.shared.settings.node))
             }
             Ok(Answer::Allow { reservation, shadow }) => {
-                let hold = match self.shared.is_back(now).then(|| self.judge(&request, &accounts, now)) {
+                let hold = match self.shared.is_back(now).then(|| self.judge(&request, now)) {
                     None => None,
                     Some(Ok(judged)) => judged.hold,
                     Some(Err(denial)) => {
@@ -130,28 +129,22 @@ impl Client {
                 });
                 Decision::Allow(Admission::new(self.metered(&request, reservation, hold), true))
             }
-            Err(reason) => self.without_the_service(&request, &accounts, &reason, now),
+            Err(reason) => self.without_the_service(&request, &reason, now),
         }
     }
 
     /// Decides by what is known here.
-    fn without_the_service(
-        &self,
-        request: &Request,
-        accounts: &[Account],
-        reason: &str,
-        now: Instant,
-    ) -> Decision {
+    fn without_the_service(&self, request: &Sound<'_>, reason: &str, now: Instant) -> Decision {
         let refusal = {
             let mut local = self.shared.local.lock();
             local.unchecked();
-            local.refusal_unasked(accounts, now)
+            local.refusal_unasked(request.payers.accounts(), now)
         };
         if let Some(denial) = refusal {
             self.shared.unchecked(reason, |_| ());
             return Decision::Deny(self.remembered(&denial));
         }
-        match self.judge(request, accounts, now) {
+        match self.judge(request, now) {
             Ok(Judged { hold, is_known }) => {
                 self.shared.unchecked(reason, |stats| {
                     stats.allowed_unchecked += 1;
@@ -167,13 +160,13 @@ impl Client {
     }
 
     /// Compares what was used here with the last known limits, and reserves the price here.
-    fn judge(&self, request: &Request, accounts: &[Account], now: Instant) -> Result<Judged, Denial> {
+    fn judge(&self, request: &Sound<'_>, now: Instant) -> Result<Judged, Denial> {
         let (limits, price) = {
             let local = self.shared.local.lock();
-            (local.limits(accounts), request.price_or(|rpc| local.price(rpc)))
+            (local.limits(request.payers.accounts()), request.price_or(|rpc| local.price(rpc)))
         };
         let is_known = !limits.is_empty();
-        let hold = judge(&mut self.shared.usage.lock(), request.accounts(), limits, price, now);
+        let hold = judge(&mut self.shared.usage.lock(), &request.payers, limits, price, now);
         match hold {
             Ok(hold) => Ok(Judged { hold, is_known }),
             Err(breach) => Err(spread(&Denial::local(&breach, &self.shared.settings.node))),
@@ -256,10 +249,10 @@ impl Client {
     fn read(
         &self,
         answer: Result<v1::CheckResponse, NoAnswer>,
-        request: &Request,
-        accounts: &[Account],
+        request: &Sound<'_>,
         now: Instant,
     ) -> Result<Answer, String> {
+        let accounts = request.payers.accounts();
         let response = match answer {
             Ok(response) => response,
             Err(error) => {
@@ -290,23 +283,23 @@ impl Client {
     }
 
     /// What of a request the service takes; none where nobody is left to be charged.
-    fn sound(&self, request: &Request) -> Option<Request> {
+    fn sound<'a>(&self, request: &'a Request) -> Option<Sound<'a>> {
         let (request, faults) = request.sound();
         if !faults.is_empty() {
             self.shared.invalid(&faults);
         }
-        if request.has_no_account() {
+        if request.payers.is_empty() {
             self.shared.without_account();
             return None;
         }
         Some(request)
     }
 
-    fn metered(&self, request: &Request, reservation: Option<Reservation>, hold: Option<Hold>) -> Meter {
+    fn metered(&self, request: &Sound<'_>, reservation: Option<Reservation>, hold: Option<Hold>) -> Meter {
         Meter::new(Some(self.shared.begin(
             self.clone(),
-            request.rpc_name().to_owned(),
-            request.accounts().clone(),
+            request.rpc.to_owned(),
+            Arc::clone(&request.payers),
             reservation,
             hold,
         )))

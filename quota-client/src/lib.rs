@@ -109,6 +109,7 @@ mod local;
 mod meter;
 mod metrics;
 mod outage;
+mod payers;
 mod pending;
 mod pool;
 mod pressure;

@@ -19,8 +19,8 @@ use crate::pressure::{Sample, Signal};
 /// The figures of one client.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// By RPC, and whether of authenticated requests.
-    sets: HashMap<(String, bool), SetMetrics>,
+    /// By RPC: of unauthenticated requests where they have a set of their own, and of the others.
+    sets: HashMap<String, [Option<SetMetrics>; 2]>,
 }
 
 struct SetMetrics {
@@ -35,25 +35,29 @@ impl Metrics {
     /// Of a client with these limits. A recorder that is installed later does not get all of it.
     pub(crate) fn new(limits: &Limits) -> Self {
         describe();
-        let sets = limits.figures().map(|(rpc, authenticated, _)| {
-            ((rpc.to_owned(), authenticated), SetMetrics::new(rpc, authenticated))
-        });
-        Self { sets: sets.collect() }
+        let mut sets: HashMap<String, [Option<SetMetrics>; 2]> = HashMap::new();
+        for (rpc, authenticated, _) in limits.figures() {
+            let set = SetMetrics::new(rpc, authenticated);
+            sets.entry(rpc.to_owned()).or_default()[usize::from(authenticated)] = Some(set);
+        }
+        Self { sets }
     }
 
     /// A permit was waited for.
     pub(crate) fn acquired(&self, rpc: &str, authenticated: bool, waited: Duration) {
-        // Without a set of their own, unauthenticated requests are in that of the others.
-        let set = |authenticated| self.sets.get(&(rpc.to_owned(), authenticated));
-        if let Some(set) = set(authenticated).or_else(|| set(true)) {
-            set.acquire.record(waited.as_secs_f64());
+        if let Some([unauthenticated, others]) = self.sets.get(rpc) {
+            let set = unauthenticated.as_ref().filter(|_| !authenticated).or(others.as_ref());
+            if let Some(set) = set {
+                set.acquire.record(waited.as_secs_f64());
+            }
         }
     }
 
     /// Shows what is so now. To be called each second.
     pub(crate) fn show(&self, limits: &Limits, sample: &Sample, stats: &Stats, report_lag: Duration) {
         for (rpc, authenticated, figures) in limits.figures() {
-            if let Some(set) = self.sets.get(&(rpc.to_owned(), authenticated)) {
+            let sets = self.sets.get(rpc);
+            if let Some(set) = sets.and_then(|sets| sets[usize::from(authenticated)].as_ref()) {
                 set.show(&figures);
             }
         }

@@ -1,11 +1,14 @@
 //! What is to be reported, as pure state: bounded in number and in age, merged where nothing is lost by it.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quota_core::Cost;
 use quota_proto::v1;
 use tokio::time::Instant;
+
+use crate::payers::Payers;
 
 /// The most charges in a report.
 pub(crate) const MAX_BATCH: usize = 1024;
@@ -19,7 +22,7 @@ pub(crate) const MAX_AGE: Duration = Duration::from_secs(60);
 /// Something spent, and how much of a reservation it gives back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spent {
-    pub(crate) accounts: v1::Accounts,
+    pub(crate) payers: Arc<Payers>,
     pub(crate) cost: Cost,
     pub(crate) release: Option<Release>,
     /// What it gives back of a price that was reserved here alone, which is not reported.
@@ -39,7 +42,7 @@ pub(crate) struct Pending {
     /// Of the current interval.
     open: Vec<Spent>,
     /// Where in `open` the charges without a release are.
-    mergeable: HashMap<v1::Accounts, usize>,
+    mergeable: HashMap<Arc<Payers>, usize>,
     /// Of earlier intervals, each with its interval's end; oldest first.
     closed: VecDeque<(Instant, Spent)>,
     in_flight: usize,
@@ -53,12 +56,12 @@ impl Pending {
     /// Adds to the current interval. Where too many wait, the oldest is dropped.
     pub(crate) fn add(&mut self, spent: Spent, now: Instant) {
         if spent.release.is_none() {
-            if let Some(at) = self.mergeable.get(&spent.accounts) {
+            if let Some(at) = self.mergeable.get(&spent.payers) {
                 let cost = &mut self.open[*at].cost;
                 *cost = cost.plus(spent.cost);
                 return;
             }
-            self.mergeable.insert(spent.accounts.clone(), self.open.len());
+            self.mergeable.insert(Arc::clone(&spent.payers), self.open.len());
         }
         self.open.push(spent);
         if self.open.len() + self.closed.len() > MAX_PENDING {
@@ -124,7 +127,7 @@ impl Spent {
             None => (String::new(), None),
         };
         v1::Charge {
-            accounts: Some(self.accounts),
+            accounts: Some(self.payers.named().clone()),
             cost: Some(self.cost.into()),
             // An age is at most `MAX_AGE`, far below what the message holds.
             age: prost_types::Duration::try_from(age).ok(),

@@ -1,7 +1,10 @@
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use quota_core::{Account, Cost, Ipv6Prefix, Kind};
+use quota_core::Cost;
 use quota_proto::{Invalid, check_label, v1};
+
+use crate::payers::Payers;
 
 /// A piece of work: what is asked for, and who pays.
 ///
@@ -13,6 +16,15 @@ pub struct Request {
     accounts: v1::Accounts,
     class: String,
     price: Option<Cost>,
+    address: Option<IpAddr>,
+}
+
+/// What of a request the service takes.
+pub(crate) struct Sound<'a> {
+    pub(crate) rpc: &'a str,
+    class: &'a str,
+    price: Option<Cost>,
+    pub(crate) payers: Arc<Payers>,
 }
 
 impl Request {
@@ -39,6 +51,7 @@ impl Request {
     #[must_use]
     pub fn ip(mut self, address: IpAddr) -> Self {
         self.accounts.ip = Some(address.to_string());
+        self.address = Some(address);
         self
     }
 
@@ -56,30 +69,20 @@ impl Request {
         self
     }
 
-    /// The same without the names that the service would not take, and those names' faults. One that was sent would
-    /// spoil the whole request, and one that freed the request would be a way around every limit.
-    pub(crate) fn sound(&self) -> (Self, Vec<Invalid>) {
-        let (mut sound, mut faults) = (self.clone(), Vec::new());
-        for (field, label) in [("rpc", &mut sound.rpc), ("class", &mut sound.class)] {
-            if let Err(fault) = check_label(field, label) {
-                label.clear();
+    /// What of it the service takes, and the faults of the rest.
+    pub(crate) fn sound(&self) -> (Sound<'_>, Vec<Invalid>) {
+        let mut faults = Vec::new();
+        let mut label = |field: &str, label| match check_label(field, label) {
+            Ok(()) => label,
+            Err(fault) => {
                 faults.push(fault);
+                ""
             }
-        }
-        let v1::Accounts { repo, user, ip } = &mut sound.accounts;
-        for (kind, id) in [(Kind::Repo, repo), (Kind::User, user), (Kind::Ip, ip)] {
-            let account = id.as_deref().map(|id| Account::new(kind, id, Ipv6Prefix::default()));
-            if let Some(Err(fault)) = account {
-                *id = None;
-                faults.push(Invalid::new(format!("accounts.{kind}"), fault));
-            }
-        }
-        (sound, faults)
-    }
-
-    /// Whether nobody pays.
-    pub(crate) fn has_no_account(&self) -> bool {
-        self.accounts == v1::Accounts::default()
+        };
+        let (rpc, class) = (label("rpc", &self.rpc), label("class", &self.class));
+        let (payers, unpaid) = Payers::new(self.accounts.clone());
+        faults.extend(unpaid);
+        (Sound { rpc, class, price: self.price, payers: Arc::new(payers) }, faults)
     }
 
     pub(crate) const fn accounts(&self) -> &v1::Accounts {
@@ -90,31 +93,33 @@ impl Request {
         &self.rpc
     }
 
-    pub(crate) fn address(&self) -> Option<IpAddr> {
-        self.accounts.ip.as_deref()?.parse().ok()
+    pub(crate) const fn address(&self) -> Option<IpAddr> {
+        self.address
     }
 
     /// Whether a user is known. An empty name is nobody's.
     pub(crate) fn is_authenticated(&self) -> bool {
         self.accounts.user.as_deref().is_some_and(|user| !user.is_empty())
     }
+}
 
+impl Sound<'_> {
     /// The RPC whose price in the service's table is its price; none where it brings a price of its own.
     pub(crate) fn priced_by_table(&self) -> Option<&str> {
-        self.price.is_none().then_some(&self.rpc)
+        self.price.is_none().then_some(self.rpc)
     }
 
     /// What it is expected to cost; `table` is asked where it brings no price of its own.
     pub(crate) fn price_or(&self, table: impl FnOnce(&str) -> Cost) -> Cost {
-        self.price.unwrap_or_else(|| table(&self.rpc))
+        self.price.unwrap_or_else(|| table(self.rpc))
     }
 
     pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {
         v1::CheckRequest {
             node: node.to_owned(),
-            rpc: self.rpc.clone(),
-            accounts: Some(self.accounts.clone()),
-            class: self.class.clone(),
+            rpc: self.rpc.to_owned(),
+            accounts: Some(self.payers.named().clone()),
+            class: self.class.to_owned(),
             price: self.price.map(v1::Cost::from),
             used_here: Some(used_here),
         }

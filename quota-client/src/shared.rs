@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::{io, mem};
 
 use parking_lot::Mutex;
-use quota_proto::{Invalid, v1};
+use quota_proto::Invalid;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
@@ -15,6 +15,7 @@ use crate::concurrency::Limits;
 use crate::local::{Hold, Local};
 use crate::metrics::Metrics;
 use crate::outage::Outage;
+use crate::payers::Payers;
 use crate::pending::{Pending, Spent};
 use crate::pool::Pool;
 use crate::pressure::Sample;
@@ -200,12 +201,12 @@ impl Shared {
         &self,
         client: Client,
         rpc: String,
-        accounts: v1::Accounts,
+        payers: Arc<Payers>,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Arc<Work> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let work = Arc::new(Work::new(id, client, rpc, accounts, reservation, hold));
+        let work = Arc::new(Work::new(id, client, rpc, payers, reservation, hold));
         self.live.lock().insert(id, Arc::downgrade(&work));
         work
     }
@@ -227,9 +228,9 @@ impl Shared {
         {
             let mut usage = self.usage.lock();
             if let Some(release) = spent.here.take() {
-                usage.release(&spent.accounts, release, now);
+                usage.release(&spent.payers, release, now);
             }
-            usage.add(&spent.accounts, spent.cost, now);
+            usage.add(&spent.payers, spent.cost, now);
         }
         if !spent.cost.is_zero() || spent.release.is_some() {
             self.pending.lock().add(spent, now);

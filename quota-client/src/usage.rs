@@ -1,11 +1,10 @@
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use quota_core::{
-    Account, Cost, Ipv6Prefix, Kind, NodeReport, Release, Resource, Tick, Timestamp, Window, WindowLength,
-};
+use quota_core::{Account, Cost, Kind, NodeReport, Release, Resource, Tick, Timestamp, Window, WindowLength};
 use quota_proto::v1;
 use tokio::time::Instant;
+
+use crate::payers::Payers;
 
 /// The most accounts whose usage is kept. What a further one uses is not known here until others have been idle for a
 /// window.
@@ -32,32 +31,35 @@ impl Usage {
     }
 
     /// Counts a cost that was spent just now. Returns the second in which.
-    pub(crate) fn add(&mut self, accounts: &v1::Accounts, cost: Cost, now: Instant) -> Tick {
+    pub(crate) fn add(&mut self, payers: &Payers, cost: Cost, now: Instant) -> Tick {
         let tick = self.tick(now);
         if cost.is_zero() {
             return tick;
         }
-        for (account, id) in named(accounts) {
-            if self.accounts.len() >= MAX_ACCOUNTS && !self.accounts.contains_key(&account) {
+        for (account, id) in payers.iter() {
+            if let Some(used) = self.accounts.get_mut(account) {
+                used.window.advance(tick);
+                used.window.add(tick, cost);
+                continue;
+            }
+            if self.accounts.len() >= MAX_ACCOUNTS {
                 self.drop_idle(tick);
             }
-            let full = self.accounts.len() >= MAX_ACCOUNTS;
-            let used = match self.accounts.entry(account) {
-                Entry::Occupied(used) => used.into_mut(),
-                Entry::Vacant(_) if full => continue,
-                Entry::Vacant(vacant) => vacant.insert(Used { id: id.to_owned(), window: Window::default() }),
-            };
-            used.window.advance(tick);
-            used.window.add(tick, cost);
+            if self.accounts.len() < MAX_ACCOUNTS {
+                let mut window = Window::default();
+                window.advance(tick);
+                window.add(tick, cost);
+                self.accounts.insert(account.clone(), Used { id: id.to_owned(), window });
+            }
         }
         tick
     }
 
     /// Gives back what was reserved for accounts.
-    pub(crate) fn release(&mut self, accounts: &v1::Accounts, release: Release, now: Instant) {
+    pub(crate) fn release(&mut self, payers: &Payers, release: Release, now: Instant) {
         let tick = self.tick(now);
-        for (account, _) in named(accounts) {
-            if let Some(used) = self.accounts.get_mut(&account) {
+        for account in payers.accounts() {
+            if let Some(used) = self.accounts.get_mut(account) {
                 used.window.advance(tick);
                 // An account for which there was no room when it was reserved holds less than that.
                 let _ = used.window.release(release.tick, release.amounts);
@@ -75,12 +77,12 @@ impl Usage {
     }
 
     /// What the accounts of a request used. One that is not kept has used nothing, unless there was no room for it.
-    pub(crate) fn here(&mut self, accounts: &v1::Accounts, now: Instant) -> v1::UsedHere {
+    pub(crate) fn here(&mut self, payers: &Payers, now: Instant) -> v1::UsedHere {
         let tick = self.tick(now);
         let full = self.accounts.len() >= MAX_ACCOUNTS;
         let mut here = v1::UsedHere::default();
-        for (account, _) in named(accounts) {
-            let used = match self.accounts.get_mut(&account) {
+        for account in payers.accounts() {
+            let used = match self.accounts.get_mut(account) {
                 Some(used) => {
                     used.window.advance(tick);
                     *used.window.usage()
@@ -186,24 +188,12 @@ fn wire(usage: &quota_core::Usage) -> v1::Amounts {
     }
 }
 
-/// The accounts that are named, and as what.
-pub(crate) fn named(accounts: &v1::Accounts) -> impl Iterator<Item = (Account, &str)> {
-    let v1::Accounts { repo, user, ip } = accounts;
-    [(Kind::Repo, repo), (Kind::User, user), (Kind::Ip, ip)].into_iter().filter_map(|(kind, id)| {
-        let id = id.as_deref()?;
-        Some((Account::new(kind, id, Ipv6Prefix::default()).ok()?, id))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    fn user(name: &str) -> v1::Accounts {
-        v1::Accounts { user: Some(name.to_owned()), ..v1::Accounts::default() }
-    }
+    use crate::payers::tests::user;
 
     fn cpu(micros: u64) -> Cost {
         Cost::ZERO.with_cpu_micros(micros).unwrap()
@@ -233,7 +223,9 @@ mod tests {
         let now = Instant::now();
         let mut usage = Usage::new(now);
         for number in 1..=60 {
-            let accounts = v1::Accounts { repo: Some("r".to_owned()), ..user(&number.to_string()) };
+            let named =
+                v1::Accounts { repo: Some("r".to_owned()), ..user(&number.to_string()).named().clone() };
+            let (accounts, _) = Payers::new(named);
             usage.add(&accounts, cpu(number), now);
         }
         let (active, heaviest) = usage.heaviest(now);
@@ -287,7 +279,8 @@ mod tests {
     fn spellings_of_one_account_are_one() {
         let now = Instant::now();
         let mut usage = Usage::new(now);
-        let repo = |id: &str| v1::Accounts { repo: Some(id.to_owned()), ..v1::Accounts::default() };
+        let repo =
+            |id: &str| Payers::new(v1::Accounts { repo: Some(id.to_owned()), ..v1::Accounts::default() }).0;
         usage.add(&repo("group//project.git"), cpu(5), now);
         assert_eq!(usage.here(&repo("/group/project"), now).repo.unwrap().cpu_micros, Some(5));
     }

@@ -2,8 +2,8 @@ mod ceiling;
 mod child;
 mod held;
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -12,6 +12,7 @@ use quota_proto::v1;
 use tokio::sync::SetOnce;
 
 use crate::local::Hold;
+use crate::payers::Payers;
 use crate::pending::{Release, Spent};
 use crate::process::{Process, TreeUsage};
 use crate::shared::Shared;
@@ -29,7 +30,7 @@ pub(crate) struct Work {
     id: u64,
     client: Client,
     rpc: String,
-    accounts: v1::Accounts,
+    payers: Arc<Payers>,
     began: Instant,
     /// Spent since it was last charged.
     cpu_micros: AtomicU64,
@@ -69,7 +70,7 @@ impl Work {
         id: u64,
         client: Client,
         rpc: String,
-        accounts: v1::Accounts,
+        payers: Arc<Payers>,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Self {
@@ -79,7 +80,7 @@ impl Work {
             id,
             client,
             rpc,
-            accounts,
+            payers,
             began,
             cpu_micros: AtomicU64::new(0),
             memory_byte_seconds: AtomicU64::new(0),
@@ -173,8 +174,9 @@ impl Work {
         &self.rpc
     }
 
-    pub(crate) const fn accounts(&self) -> &v1::Accounts {
-        &self.accounts
+    /// Who pays, as they were named.
+    pub(crate) fn accounts(&self) -> &v1::Accounts {
+        self.payers.named()
     }
 
     pub(crate) fn age(&self) -> Duration {
@@ -237,7 +239,7 @@ impl Work {
             self.reservation.lock().as_mut().and_then(|reservation| reservation.give_back(cost, last));
         let here = self.hold.lock().as_mut().and_then(|hold| hold.give_back(cost, last));
         (!cost.is_zero() || release.is_some() || here.is_some()).then(|| Spent {
-            accounts: self.accounts.clone(),
+            payers: Arc::clone(&self.payers),
             cost,
             release,
             here,

@@ -1,15 +1,15 @@
 use quota_core::{Account, Breach, Cost, Snapshot, Subject, WindowLength, decide};
-use quota_proto::v1;
 use tokio::time::Instant;
 
 use super::{Comparisons, Hold};
+use crate::payers::Payers;
 use crate::usage::Usage;
 
 /// Compares what accounts used on this fileserver with these limits, as the service would. Where all are below, the price
 /// is reserved on all accounts of the request; else on none, and the limit is told that is reached for longest.
 pub(crate) fn judge(
     usage: &mut Usage,
-    accounts: &v1::Accounts,
+    payers: &Payers,
     limits: Vec<(Account, Comparisons)>,
     price: Cost,
     now: Instant,
@@ -24,7 +24,7 @@ pub(crate) fn judge(
         None => {
             // More than a bucket holds would not be counted, and could not be given back.
             let price = price.at_most(Cost::BUCKET);
-            Ok(Hold::new(usage.add(accounts, price, now), price))
+            Ok(Hold::new(usage.add(payers, price, now), price))
         }
     }
 }

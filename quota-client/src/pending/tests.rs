@@ -1,17 +1,18 @@
 use super::*;
+use crate::payers::tests::user;
 
-fn spent(user: &str, bytes: u64) -> Spent {
+fn spent(name: &str, bytes: u64) -> Spent {
     Spent {
-        accounts: v1::Accounts { user: Some(user.to_owned()), ..v1::Accounts::default() },
+        payers: Arc::new(user(name)),
         cost: Cost::ZERO.with_network_bytes(bytes).unwrap(),
         release: None,
         here: None,
     }
 }
 
-fn releasing(user: &str, bytes: u64) -> Spent {
+fn releasing(name: &str, bytes: u64) -> Spent {
     let release = Release { reservation: "r1".to_owned(), amounts: Cost::ZERO };
-    Spent { release: Some(release), ..spent(user, bytes) }
+    Spent { release: Some(release), ..spent(name, bytes) }
 }
 
 fn bytes(charges: &[v1::Charge]) -> Vec<u64> {

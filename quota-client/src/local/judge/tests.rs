@@ -5,10 +5,13 @@ use quota_core::{
     Bound, Comparison, Here, HereUsed, Kind, Limit, Mode, PerResource, Release, Resource, Scope,
 };
 
-use super::*;
+use quota_proto::v1;
 
-fn alice() -> v1::Accounts {
-    v1::Accounts { user: Some("alice".to_owned()), ..v1::Accounts::default() }
+use super::*;
+use crate::payers::tests::user;
+
+fn alice() -> Payers {
+    user("alice")
 }
 
 fn account() -> Account {
@@ -72,8 +75,8 @@ fn of_several_accounts_one_that_is_over_reserves_on_none() {
     let now = Instant::now();
     let mut usage = Usage::new(now);
     let repo = || Some("project-42".to_owned());
-    usage.add(&v1::Accounts { repo: repo(), ..v1::Accounts::default() }, cpu(100), now);
-    let both = v1::Accounts { repo: repo(), ..alice() };
+    usage.add(&Payers::new(v1::Accounts { repo: repo(), ..v1::Accounts::default() }).0, cpu(100), now);
+    let (both, _) = Payers::new(v1::Accounts { repo: repo(), ..alice().named().clone() });
     let mut limits = limited(100, Mode::Enforce);
     let comparisons = limits[0].1;
     limits.push((Account::from_spelling(Kind::Repo, "project-42").unwrap(), comparisons));
