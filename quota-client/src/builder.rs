@@ -46,7 +46,7 @@ pub(crate) struct Protection {
 #[non_exhaustive]
 pub enum BuildError {
     /// No endpoint was given.
-    #[error("at least one endpoint must be given")]
+    #[error("endpoints: at least one must be given")]
     NoEndpoint,
     /// It is no `http` or `https` address.
     #[error("{0:?} is no endpoint: it must be like http://quota-1:8081")]
@@ -69,7 +69,7 @@ pub enum BuildError {
         reason: String,
     },
     /// A setting of pressure that could not work.
-    #[error("pressure: {0}")]
+    #[error(transparent)]
     Pressure(#[from] InvalidPressureSettings),
     /// A setting that is impossible, or a limit for an RPC that there is not.
     #[error(transparent)]

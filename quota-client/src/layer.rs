@@ -148,7 +148,10 @@ async fn admit(
         Classification::MeterOnly(request) => {
             Ok(Admitted { meter: Some(client.meter(&request)), permit: None })
         }
-        Classification::Skip => Ok(Admitted::default()),
+        Classification::Skip => {
+            client.shared().count(|stats| stats.skipped += 1);
+            Ok(Admitted::default())
+        }
     }
 }
 

@@ -80,6 +80,7 @@ impl Metrics {
             ("denied_locally", stats.denied_locally),
             ("denied_remembered", stats.denied_remembered),
             ("refused_unavailable", stats.refused_unavailable),
+            ("skipped", stats.skipped),
         ] {
             counter!("quota_client_checks_total", "outcome" => outcome).absolute(count);
         }

@@ -22,6 +22,8 @@ pub struct Stats {
     pub shadow: u64,
     /// Requests of which a name was left out, since the service would not take it.
     pub invalid: u64,
+    /// Requests that the classifier of a [`QuotaLayer`](crate::QuotaLayer) skipped.
+    pub skipped: u64,
     /// Requests that name no account, or none that the service would take: allowed, neither checked nor charged.
     pub without_account: u64,
     /// Reports that were acknowledged.

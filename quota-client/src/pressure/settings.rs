@@ -36,13 +36,13 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSettings {
     /// A threshold that is reached always or never.
-    #[error("{0} must be more than 0, and at most 1")]
+    #[error("pressure.{0} must be more than 0, and at most 1")]
     Threshold(&'static str),
     /// Of which every use would be too much.
-    #[error("network_bytes_per_second must be more than 0, and at most 2^53")]
+    #[error("pressure.network_bytes_per_second must be more than 0, and at most 2^53")]
     LineRate,
     /// A path that is not one within a hierarchy.
-    #[error("repositories must begin with a slash, and have no ..")]
+    #[error("pressure.repositories must begin with a slash, and have no ..")]
     Repositories,
 }
 

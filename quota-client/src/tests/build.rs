@@ -33,7 +33,7 @@ async fn what_cannot_work_is_refused() {
     let pressure = PressureSettings { memory: f64::NAN, ..PressureSettings::default() };
     assert_eq!(
         error(good().pressure(pressure)).to_string(),
-        "pressure: memory must be more than 0, and at most 1"
+        "pressure.memory must be more than 0, and at most 1"
     );
     let tls = error(builder("https://quota-1:8081").ca_certificate("not PEM")).to_string();
     let reason = if cfg!(feature = "tls") { "is not PEM" } else { "takes the feature `tls`" };

@@ -97,7 +97,7 @@ async fn what_cannot_work_is_refused_by_the_name_of_the_setting() {
         ("[shedding]\nmost = 0".to_owned(), "shedding.most must be more than 0".to_owned()),
         (
             "[pressure]\nmemory = 90".to_owned(),
-            "pressure: memory must be more than 0, and at most 1".to_owned(),
+            "pressure.memory must be more than 0, and at most 1".to_owned(),
         ),
         (
             "deadline = \"2h\"".to_owned(),
