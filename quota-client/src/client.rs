@@ -94,7 +94,7 @@ impl Client {
             return Decision::Deny(self.remembered(&denial));
         }
         let used_here = self.shared.usage.lock().here(&request.payers, now);
-        let check = request.to_check(&self.shared.settings.node, used_here);
+        let check = || request.to_check(&self.shared.settings.node, used_here);
         let answer = self
             .shared
             .pool

@@ -57,16 +57,15 @@ impl Pool {
         Self { links, roster, recovered: Notify::new(), authorization }
     }
 
-    /// Sends `message` by `call` to one endpoint, and to the next only while it is certain that it was not sent;
-    /// until `deadline`, which nothing outlasts.
+    /// Sends what `message` makes by `call` to one endpoint, and to the next only while it is certain that it was not
+    /// sent; until `deadline`, which nothing outlasts.
     pub(crate) async fn ask<M, R, F>(
         &self,
-        message: M,
+        message: impl Fn() -> M,
         deadline: Instant,
         call: impl Fn(Service, tonic::Request<M>) -> F,
     ) -> Result<R, NoAnswer>
     where
-        M: Clone,
         F: Future<Output = Result<Response<R>, Status>>,
     {
         let mut unsent = NoAnswer::AllAside;
@@ -74,7 +73,7 @@ impl Pool {
             let client = Service::new(attempt.channel());
             let deadline =
                 if attempt.lease.is_probe { deadline.min(Instant::now() + PROBE) } else { deadline };
-            let reply = tokio::time::timeout_at(deadline, call(client, self.request(message.clone()))).await;
+            let reply = tokio::time::timeout_at(deadline, call(client, self.request(message()))).await;
             let status = match reply {
                 Ok(Ok(response)) => {
                     attempt.settle(Outcome::Worked);

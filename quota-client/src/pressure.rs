@@ -82,7 +82,7 @@ async fn tell(shared: &Shared, sample: &Sample, outage: &Outage) {
             Err(status) => Ok(Response::new(Err(status))),
         }
     };
-    let answer = shared.pool.ask(message, Instant::now() + INTERVAL, call).await;
+    let answer = shared.pool.ask(|| message.clone(), Instant::now() + INTERVAL, call).await;
     match answer.and_then(|answer| answer.map_err(NoAnswer::Status)) {
         Ok(()) => {
             if let Some(over) = outage.worked(Instant::now()) {

@@ -121,7 +121,7 @@ impl<'a> Reporter<'a> {
             report.held = prost_types::Duration::try_from(held).ok();
             let deadline = Instant::now() + self.shared.settings.report_deadline;
             let call = |mut client: Service, report| async move { client.report(report).await };
-            let answer = self.shared.pool.ask(report.clone(), deadline, call).await;
+            let answer = self.shared.pool.ask(|| report.clone(), deadline, call).await;
             let is_sent = !matches!(answer, Err(NoAnswer::AllAside));
             let is_resent = sent && is_sent;
             if is_resent {
