@@ -136,9 +136,12 @@ impl Work {
         let _ = self.announced_bytes.set(bytes);
     }
 
-    /// Its cgroups hold so much memory now.
-    pub(crate) fn cgroups_hold(&self, bytes: u64) {
-        self.memory_of_cgroups.store(bytes, Relaxed);
+    /// One of its cgroups holds so much memory now, where it held `before`.
+    pub(crate) fn cgroup_holds(&self, bytes: u64, before: u64) {
+        add(&self.memory_of_cgroups, bytes);
+        let less = |sum: u64| Some(sum.saturating_sub(before));
+        // The closure always has an answer, so the update cannot fail.
+        let _ = self.memory_of_cgroups.fetch_update(Relaxed, Relaxed, less);
     }
 
     /// What it holds and has consumed.

@@ -21,6 +21,9 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 /// How often the store is looked at for those who follow whether the server is ready.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
+const MAX_CANCELLED_STREAMS: usize = 10_000;
+
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -101,6 +104,9 @@ impl Server {
         let grpc = tonic::transport::Server::builder()
             .timeout(REQUEST_TIMEOUT)
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
+            // Callers of a fileserver that go away cancel their checks. Unless set, 20 of them before they are read end the
+            // connection, and with it the checks of all others.
+            .http2_max_pending_accept_reset_streams(Some(MAX_CANCELLED_STREAMS))
             .add_routes(grpc::routes(quota, Arc::clone(&readiness))?)
             .serve_with_incoming_shutdown(
                 TcpIncoming::from(grpc).with_nodelay(Some(true)),

@@ -13,7 +13,9 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One that connects to an address, `https` with this authority, in PEM, or those of the machine.
 pub(super) fn of(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoint, BuildError> {
-    let invalid = || BuildError::Endpoint(address.to_owned());
+    // A name and a password in it are not shown.
+    let shown = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+    let invalid = || BuildError::Endpoint(shown.to_owned());
     let uri: http::Uri = address.parse().map_err(|_| invalid())?;
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(invalid()) };
     let has_path = uri.path_and_query().is_some_and(|path| path != "/");

@@ -50,13 +50,16 @@ impl Metered {
         }
         let Some(over) = over.filter(|_| processes.is_empty()) else {
             if let Some(memory) = memory {
+                let before = self.held.bytes();
                 self.work.add_memory(self.held.sampled(memory, now));
-                self.work.cgroups_hold(memory);
+                self.work.cgroup_holds(memory, before);
             }
             return true;
         };
         self.work.add_memory(self.held.until(over));
-        self.work.cgroups_hold(0);
+        let before = self.held.bytes();
+        self.held.sampled(0, over);
+        self.work.cgroup_holds(0, before);
         self.directories.remove().is_err_and(|error| !self.give_up(&error))
     }
 

@@ -1,3 +1,4 @@
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ impl Parents {
         for directory in &directories {
             remove_stale(directory);
             // Only of v2, and only in vain where the memory controller is not to be had: then processes are summed up.
-            let _ = fs::write(directory.join("cgroup.subtree_control"), "+memory");
+            let control = fs::OpenOptions::new().write(true).open(directory.join("cgroup.subtree_control"));
+            let _ = control.and_then(|mut control| control.write_all(b"+memory"));
         }
         let paths = make(&directories, this)?;
         let probed = Layout::probe(&paths).and_then(|layout| run_in(&paths).map(|()| layout));

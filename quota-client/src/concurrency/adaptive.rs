@@ -67,7 +67,7 @@ impl AdaptiveLimit {
             // The product is rounded down, and so below a factor of 1 the limit falls by 1 at least.
             ((old as f64 * factor.0) as usize).min(old - 1).max(self.min)
         } else {
-            (old + 1).min(self.max)
+            old.saturating_add(1).min(self.max)
         };
         (self.current != old).then_some(Change { old, new: self.current })
     }

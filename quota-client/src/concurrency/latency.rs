@@ -28,6 +28,10 @@ const QUEUE: f64 = 1.0;
 /// How much of the way the baseline goes down in an interval.
 const FALL: f64 = 0.25;
 
+/// What is further below the baseline than this (ln 1.5) counts as that: an interval of requests that do next to nothing,
+/// such as those that fail at once, must not drag it down.
+const MOST_BELOW: f64 = 0.405;
+
 /// How far the baseline rises in an interval at most (ln 1.02).
 const MAX_RISE: f64 = 0.02;
 
@@ -113,7 +117,7 @@ impl Latency {
         let baseline = recent - excess;
         if excess < 0.0 {
             // Below by less than one standard error is chance, and would pull the baseline below what is usual.
-            self.baseline = Some(baseline + FALL * (excess + error).min(0.0));
+            self.baseline = Some(baseline + FALL * (excess + error).clamp(-MOST_BELOW, 0.0));
         } else if overloaded {
             // What is slow now is no measure.
         } else if queue < QUEUE {

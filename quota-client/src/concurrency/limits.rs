@@ -98,7 +98,7 @@ impl Limits {
         // Who comes back asks for the same repository from the same address: one is the key, and the other tells
         // callers of one key apart.
         let (key, caller) = match rpc.per {
-            Per::Repo => (repo.and_then(repo_key), hash(&ip)),
+            Per::Repo => (repo.and_then(repo_key), hash(&ip.map(ip_key))),
             Per::Ip => (ip.map(ip_key), hash(&repo)),
         };
         let Some(key) = key else { return Ok(None) };

@@ -154,7 +154,7 @@ impl Pace {
 
 /// How much of the queue newcomers may fill while somebody was promised to find room.
 const fn newcomers(max_queue: usize) -> usize {
-    max_queue / 2
+    max_queue.div_ceil(2)
 }
 
 /// At most [`LONGEST`], whatever the number is.

@@ -142,7 +142,9 @@ impl Slots {
         let (load, retry_after) = match self.keys.get_mut(key) {
             Some(slots) => {
                 let load = slots.load(limit, self.max_queue);
-                (load, slots.pace.promise(caller, load, now))
+                // Who came too late for any wait takes no place in the order of those who will come back.
+                let too_late = reason == Reason::DeadlinePassed && waited.is_zero();
+                (load, if too_late { SHORTEST } else { slots.pace.promise(caller, load, now) })
             }
             None => (idle, SHORTEST),
         };
