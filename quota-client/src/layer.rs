@@ -2,6 +2,7 @@
 
 mod body;
 mod deadline;
+mod endable;
 
 use std::future::Future;
 use std::mem;
@@ -19,7 +20,7 @@ use tower::{Layer, Service};
 pub use body::{MeteredBody, ResponseBody};
 
 use crate::{Client, Decision, Denial, Meter, Permit, Request};
-use body::Shed;
+use endable::Endable;
 
 /// What is to be done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ where
     S::Future: Send,
     F: Fn(&Parts) -> Classification,
     B: Send + 'static,
-    R: Body,
+    R: Body + Send + 'static,
 {
     type Response = http::Response<ResponseBody<R>>;
     type Error = S::Error;
@@ -119,8 +120,13 @@ where
             if let (Some(meter), Some(bytes)) = (&meter, length(&response)) {
                 meter.announce(bytes);
             }
-            let shed = ended.map(|meter| Shed::new(meter, is_grpc));
-            Ok(response.map(|body| ResponseBody::new(MeteredBody::sent(body, meter), permit, shed)))
+            Ok(response.map(|body| {
+                let body = MeteredBody::sent(body, meter);
+                match ended {
+                    None => ResponseBody::new(body, permit),
+                    Some(meter) => ResponseBody::endable(Endable::new(body, permit, meter, is_grpc)),
+                }
+            }))
         })
     }
 }

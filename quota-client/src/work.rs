@@ -2,7 +2,7 @@ mod ceiling;
 mod child;
 mod held;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -42,9 +42,9 @@ pub(crate) struct Work {
     announced_bytes: OnceLock<u64>,
     /// Memory of its cgroups at the last sample, in bytes.
     memory_of_cgroups: AtomicU64,
-    /// Why it is to end before its time, and whether anybody has waited to be told.
+    /// Why it is to end before its time, and how many wait to be told.
     ended: SetOnce<Denial>,
-    is_heeded: AtomicBool,
+    listeners: AtomicUsize,
     ceiling: Mutex<Ceiling>,
     children: Mutex<Children>,
     reservation: Mutex<Option<Reservation>>,
@@ -90,7 +90,7 @@ impl Work {
             announced_bytes: OnceLock::new(),
             memory_of_cgroups: AtomicU64::new(0),
             ended: SetOnce::new(),
-            is_heeded: AtomicBool::new(false),
+            listeners: AtomicUsize::new(0),
             ceiling: Mutex::new(ceiling),
             children: Mutex::default(),
             reservation: Mutex::new(reservation),
@@ -159,7 +159,7 @@ impl Work {
     /// Whether telling it to end would end it: it has not been told, and somebody listens. One that waits for its permit
     /// has nobody yet, and what only meters has nobody ever.
     pub(crate) fn can_be_ended(&self) -> bool {
-        self.is_heeded.load(Relaxed) && !self.ended.initialized()
+        self.listeners.load(Relaxed) > 0 && !self.ended.initialized()
     }
 
     /// Tells it to end. Returns whether it had not been told.
@@ -169,7 +169,7 @@ impl Work {
 
     /// Waits until it is told to end.
     pub(crate) async fn is_ended(&self) -> Denial {
-        self.is_heeded.store(true, Relaxed);
+        let _listener = Listener::of(&self.listeners);
         self.ended.wait().await.clone()
     }
 
@@ -257,6 +257,22 @@ impl Work {
         let rest = |byte_seconds| Some(byte_seconds % KIB);
         let (Ok(taken) | Err(taken)) = self.memory_byte_seconds.fetch_update(Relaxed, Relaxed, rest);
         taken / KIB
+    }
+}
+
+/// Somebody who waits to be told.
+struct Listener<'a>(&'a AtomicUsize);
+
+impl<'a> Listener<'a> {
+    fn of(listeners: &'a AtomicUsize) -> Self {
+        listeners.fetch_add(1, Relaxed);
+        Self(listeners)
+    }
+}
+
+impl Drop for Listener<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 

@@ -3,13 +3,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes};
-use http::header::CONTENT_TYPE;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tonic::Status;
 use tower::BoxError;
 
-use crate::{Denial, Meter, Permit};
+use super::endable::Endable;
+use crate::{Meter, Permit};
 
 pin_project! {
     /// A body whose bytes are counted. Its work goes on until it has ended or is dropped.
@@ -66,46 +65,35 @@ pin_project! {
     /// The body of a response: the service's, whose bytes are counted, or that of a refusal.
     pub struct ResponseBody<B> {
         #[pin]
-        inner: Option<MeteredBody<B>>,
-        refusal: Bytes,
+        inner: Inner<B>,
         // Released when the body has ended, or is dropped.
         permit: Option<Permit>,
-        shed: Option<Shed>,
     }
 }
 
-/// What ends a body before its time.
-pub(super) struct Shed {
-    told: Pin<Box<dyn Future<Output = Denial> + Send>>,
-    is_grpc: bool,
-}
-
-impl Shed {
-    pub(super) fn new(meter: Meter, is_grpc: bool) -> Self {
-        Self { told: Box::pin(async move { meter.is_shed().await }), is_grpc }
-    }
-
-    /// The last word of a body that is ended: trailers, or an error.
-    fn last_word(&self, denial: Denial) -> Result<Frame<Bytes>, BoxError> {
-        if !self.is_grpc {
-            return Err(denial.into());
-        }
-        let (parts, ()) = Status::from(denial).into_http().into_parts();
-        let mut trailers = parts.headers;
-        trailers.remove(CONTENT_TYPE);
-        Ok(Frame::trailers(trailers))
+pin_project! {
+    #[project = InnerProjection]
+    enum Inner<B> {
+        Refusal { text: Bytes },
+        Metered { #[pin] body: MeteredBody<B> },
+        Endable { body: Endable<B> },
     }
 }
 
 impl<B> ResponseBody<B> {
-    pub(super) const fn new(inner: MeteredBody<B>, permit: Option<Permit>, shed: Option<Shed>) -> Self {
-        Self { inner: Some(inner), refusal: Bytes::new(), permit, shed }
+    pub(super) const fn new(body: MeteredBody<B>, permit: Option<Permit>) -> Self {
+        Self { inner: Inner::Metered { body }, permit }
+    }
+
+    /// One that ends when its work is told to.
+    pub(super) const fn endable(body: Endable<B>) -> Self {
+        Self { inner: Inner::Endable { body }, permit: None }
     }
 }
 
 impl<B> From<String> for ResponseBody<B> {
     fn from(refusal: String) -> Self {
-        Self { inner: None, refusal: refusal.into(), permit: None, shed: None }
+        Self { inner: Inner::Refusal { text: refusal.into() }, permit: None }
     }
 }
 
@@ -121,34 +109,36 @@ where
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let mut this = self.project();
-        if let Some(shed) = this.shed
-            && let Poll::Ready(denial) = shed.told.as_mut().poll(cx)
-        {
-            let last_word = shed.last_word(denial);
-            this.inner.set(None);
-            (*this.permit, *this.shed) = (None, None);
-            return Poll::Ready(Some(last_word));
-        }
-        if let Some(inner) = this.inner.as_mut().as_pin_mut() {
-            let frame = ready!(inner.poll_frame(cx));
-            if matches!(frame, Some(Err(_)) | None) {
-                (*this.permit, *this.shed) = (None, None);
+        let this = self.project();
+        match this.inner.project() {
+            InnerProjection::Metered { body } => {
+                let frame = ready!(body.poll_frame(cx));
+                if matches!(frame, Some(Err(_)) | None) {
+                    *this.permit = None;
+                }
+                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+            InnerProjection::Endable { body } => body.poll_frame(cx),
+            InnerProjection::Refusal { text } => {
+                let text = mem::take(text);
+                Poll::Ready((!text.is_empty()).then(|| Ok(Frame::data(text))))
+            }
         }
-        let refusal = mem::take(this.refusal);
-        Poll::Ready((!refusal.is_empty()).then(|| Ok(Frame::data(refusal))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.as_ref().map_or(self.refusal.is_empty(), Body::is_end_stream)
+        match &self.inner {
+            Inner::Refusal { text } => text.is_empty(),
+            Inner::Metered { body } => body.is_end_stream(),
+            Inner::Endable { body } => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
-            Some(inner) => inner.size_hint(),
-            None => SizeHint::with_exact(self.refusal.len() as u64),
+            Inner::Refusal { text } => SizeHint::with_exact(text.len() as u64),
+            Inner::Metered { body } => body.size_hint(),
+            Inner::Endable { body } => body.size_hint(),
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic_types::StatusExt as _;
 use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
 
-use super::machine::{Log, Machine, hot};
+use super::machine::{Log, Machine, calm, hot};
 use super::*;
 use crate::{Cause, Denial, ERROR_DOMAIN, MeteredBody, ResponseBody, SHED};
 
@@ -124,6 +124,32 @@ async fn a_body_of_http_ends_with_an_error_so_that_it_does_not_look_whole() {
     assert!(error.to_string().contains("the machine is overloaded"), "{error}");
     assert_eq!(error.downcast_ref::<Denial>().unwrap().cause(), &Cause::Shed);
     assert!(next(&mut body).await.unwrap().is_none());
+}
+
+/// As of a client that does not read: its connection asks for nothing more.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_nobody_polls_gives_up_what_it_holds() {
+    let machine = Machine::new(ENFORCE);
+    let mut body = responds(&machine, "text/plain", None).await;
+    assert_eq!(machine.client.shared().live().len(), 1);
+    machine.is_for(&hot(), 1).await;
+    tokio::task::yield_now().await;
+    assert_eq!(machine.client.shared().live().len(), 0);
+    assert!(next(&mut body).await.unwrap().unwrap().is_err(), "who polls it later is told");
+}
+
+/// Such as a process that a push has left behind: its work lives on, and there is nobody who could end it.
+#[tokio::test(start_paused = true)]
+async fn what_is_over_is_not_chosen() {
+    let machine = Machine::new(ENFORCE);
+    let body = responds(&machine, "text/plain", None).await;
+    machine.is(&calm(), 1).await;
+    let [work] = &machine.client.shared().live()[..] else { panic!("one") };
+    assert!(work.can_be_ended());
+    drop(body);
+    machine.is_for(&hot(), 1).await;
+    assert!(!work.can_be_ended());
+    assert_eq!(machine.client.stats().shed, 0);
 }
 
 /// Seven bytes are more than nine tenths of seven, and less than that of eight.
