@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use quota_proto::v1::quota_service_client::QuotaServiceClient;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
@@ -66,14 +66,19 @@ impl Pool {
         call: impl Fn(Service, tonic::Request<M>) -> F,
     ) -> Result<R, NoAnswer>
     where
-        F: Future<Output = Result<Response<R>, Status>>,
+        F: Future<Output = Result<Response<R>, Status>> + Send + 'static,
+        R: Send + 'static,
     {
         let mut unsent = NoAnswer::AllAside;
         while let Some(attempt) = self.pick() {
             let client = Service::new(attempt.channel());
             let deadline =
                 if attempt.lease.is_probe { deadline.min(Instant::now() + PROBE) } else { deadline };
-            let reply = tokio::time::timeout_at(deadline, call(client, self.request(message()))).await;
+            // Where the caller goes, the call goes on to its end or deadline: a stream that is reset costs the service more,
+            // and many of them the connection, and so everybody's answers.
+            let reply = tokio::spawn(timeout_at(deadline, call(client, self.request(message()))));
+            // Nothing in it panics; a runtime that ends drops it.
+            let Ok(reply) = reply.await else { return Err(NoAnswer::Late) };
             let status = match reply {
                 Ok(Ok(response)) => {
                     attempt.settle(Outcome::Worked);

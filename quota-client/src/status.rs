@@ -10,6 +10,9 @@ use tonic_types::StatusExt as _;
 /// The wait of a refusal that names none.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// What is told beyond a day is taken for a day.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
 /// Whether the same request may well succeed a little later or elsewhere.
 pub(crate) fn is_transient(status: &Status) -> bool {
     matches!(
@@ -36,7 +39,7 @@ pub(crate) fn refusal(status: &Status) -> Option<Duration> {
         return None;
     }
     let retry_after = status.get_details_retry_info().and_then(|info| info.retry_delay);
-    Some(retry_after.unwrap_or(RETRY_AFTER))
+    Some(retry_after.unwrap_or(RETRY_AFTER).min(LONGEST))
 }
 
 /// Whether all accounts have a report, but for some that cannot take it at the moment: the reports after it must not

@@ -42,7 +42,7 @@ pub enum InvalidSettings {
     #[error("pressure.network_bytes_per_second must be more than 0, and at most 2^53")]
     LineRate,
     /// A path that is not one within a hierarchy.
-    #[error("pressure.repositories must begin with a slash, and have no ..")]
+    #[error("pressure.repositories must begin with a slash, and have no .. and no NUL")]
     Repositories,
 }
 
@@ -87,7 +87,10 @@ impl Settings {
         if self.network_bytes_per_second.is_some_and(|rate| !(1..=MAX_LINE_RATE).contains(&rate)) {
             return Err(InvalidSettings::LineRate);
         }
-        let escapes = |path: &PathBuf| !path.is_absolute() || path.iter().any(|part| part == "..");
+        let escapes = |path: &PathBuf| {
+            let has_nul = path.as_os_str().as_encoded_bytes().contains(&0);
+            has_nul || !path.is_absolute() || path.iter().any(|part| part == "..")
+        };
         if self.repositories.as_ref().is_some_and(escapes) {
             return Err(InvalidSettings::Repositories);
         }
@@ -116,6 +119,7 @@ mod tests {
             ("/gitaly/repos", Ok(())),
             ("gitaly", Err(InvalidSettings::Repositories)),
             ("/gitaly/../..", Err(InvalidSettings::Repositories)),
+            ("/gitaly\0", Err(InvalidSettings::Repositories)),
         ] {
             let repositories = Settings { repositories: Some(path.into()), ..Settings::default() };
             assert_eq!(repositories.check(), checked, "{path}");

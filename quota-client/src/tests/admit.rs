@@ -208,3 +208,26 @@ async fn a_request_that_nobody_pays_is_not_sent() {
     assert_eq!((client.stats().invalid, client.stats().without_account), (4, 6));
     assert!(fake.heard().checks.is_empty() && fake.heard().reports.is_empty());
 }
+
+/// Streams that are reset before they are looked at end the connection: h2 takes more than 20 of them for an attack.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_who_go_away_break_nobody_elses_checks() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    assert!(allowed(&client, &fetch()).await.checked());
+    for round in 0..400 {
+        let others: Vec<_> = (0..100)
+            .map(|_| {
+                let client = client.clone();
+                tokio::spawn(async move { drop(client.admit(&fetch()).await) })
+            })
+            .collect();
+        // In some of the rounds they have asked, and nobody has answered.
+        for _ in 0..round % 50 {
+            tokio::task::yield_now().await;
+        }
+        others.iter().for_each(tokio::task::JoinHandle::abort);
+        assert!(allowed(&client, &fetch()).await.checked());
+    }
+    assert_eq!(client.stats().allowed_unchecked, 0);
+}
