@@ -4,9 +4,9 @@
 -- Amounts are integers: CPU in microseconds, memory in KiB-seconds, network in bytes. Time is TIME's alone,
 -- counted in buckets of ARGV[1] microseconds: the bucket at a moment, its tick, is the moment / ARGV[1].
 --
--- Value, little-endian (layout q1, version 1):
+-- Value, little-endian (layout q1, version 2; version 1 had no `first`):
 --   offset  bytes
---        0      1  version, 1
+--        0      1  version, 2
 --        1      6  tick of the open bucket: the value is true as of then
 --        7     18  sums over the window: cpu, memory, network, 6 bytes each
 --       25     15  the open bucket's amounts, 5 bytes each
@@ -58,7 +58,7 @@ local function open(key)
   end
   if type(head) == 'string' and #head == HEADER then
     local version, tick, cpu, mem, net, ocpu, omem, onet, n, first = unpack_struct(HEADER_FORMAT, head)
-    if version == 1 and n < BUCKETS and (first < n or first == 0) and cpu >= ocpu and mem >= omem and net >= onet then
+    if version == 2 and n < BUCKETS and (first < n or first == 0) and cpu >= ocpu and mem >= omem and net >= onet then
       return {
         key = key, tick = tick, cpu = cpu, mem = mem, net = net, ocpu = ocpu, omem = omem, onet = onet,
         n = n, first = first,
@@ -171,7 +171,7 @@ end
 local function head(w)
   local n, first = w.n, w.first
   if w.closed then n, first = #w.closed / CLOSED, 0 end
-  return pack(HEADER_FORMAT, 1, w.tick, w.cpu, w.mem, w.net, w.ocpu, w.omem, w.onet, n, first)
+  return pack(HEADER_FORMAT, 2, w.tick, w.cpu, w.mem, w.net, w.ocpu, w.omem, w.onet, n, first)
 end
 
 -- Writes a window: what has changed of it, or all where the rest was read.

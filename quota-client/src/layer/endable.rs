@@ -41,7 +41,8 @@ impl<B: Send + 'static> Endable<B> {
             let denial = meter.is_shed().await;
             let (given_up, waker) = {
                 let mut held = listening.lock();
-                held.denial = Some(denial);
+                // One that has ended by itself in this very moment was whole.
+                held.denial = held.body.is_some().then_some(denial);
                 ((held.body.take(), held.permit.take()), held.waker.take())
             };
             drop(given_up);
