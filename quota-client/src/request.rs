@@ -9,7 +9,9 @@ use crate::payers::Payers;
 /// A piece of work: what is asked for, and who pays.
 ///
 /// Names are given as they are; the service gives each account its one spelling. Name at least one account. A name
-/// that the service would not take is left out, see [`Stats::invalid`](crate::Stats::invalid), and the rest counts.
+/// that the service would not take, such as an empty one, is left out, see [`Stats::invalid`](crate::Stats::invalid), and
+/// the rest counts. Limits of concurrency hold for it all the same: requests of a repository whose id is empty are of one
+/// repository, and those of a user whose id is empty are without a user. Where there is none, name none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     rpc: String,

@@ -98,7 +98,7 @@ impl Limits {
         // Who comes back asks for the same repository from the same address: one is the key, and the other tells
         // callers of one key apart.
         let (key, caller) = match rpc.per {
-            Per::Repo => (repo.and_then(repo_key), hash(&ip.map(ip_key))),
+            Per::Repo => (repo.map(repo_key), hash(&ip.map(ip_key))),
             Per::Ip => (ip.map(ip_key), hash(&repo)),
         };
         let Some(key) = key else { return Ok(None) };
@@ -166,11 +166,11 @@ impl Rpc {
     }
 }
 
-/// In the one spelling that quotas have, too. What has none is a key as it is, since it must not go free.
-fn repo_key(repo: &str) -> Option<Key> {
+/// In the one spelling that quotas have, too. What has none is a key as it is, be it empty, since it must not go free.
+fn repo_key(repo: &str) -> Key {
     match Account::new(Kind::Repo, repo, Ipv6Prefix::default()) {
-        Ok(account) => Some(account.id().into()),
-        Err(_) => (!repo.is_empty()).then(|| repo.into()),
+        Ok(account) => account.id().into(),
+        Err(_) => repo.into(),
     }
 }
 

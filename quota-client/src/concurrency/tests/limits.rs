@@ -17,11 +17,13 @@ fn one(per: Per) -> RpcSettings {
 }
 
 /// The permits of requests made one after the other; `None` where one was refused.
-async fn acquire(limits: &Limits, requests: &[(&str, &str)]) -> Vec<Option<Option<Permit>>> {
+async fn acquire(
+    limits: &Limits,
+    requests: impl IntoIterator<Item = (Option<&str>, Option<&str>)>,
+) -> Vec<Option<Option<Permit>>> {
     let mut permits = Vec::new();
     for (repo, ip) in requests {
-        let repo = (!repo.is_empty()).then_some(*repo);
-        let ip: Option<IpAddr> = (!ip.is_empty()).then(|| ip.parse().unwrap());
+        let ip: Option<IpAddr> = ip.map(|ip| ip.parse().unwrap());
         permits.push(limits.acquire(RPC, repo, ip, true, None).await.ok());
     }
     permits
@@ -37,34 +39,35 @@ fn count(permits: &[Option<Option<Permit>>]) -> (usize, usize, usize) {
 #[tokio::test]
 async fn a_limit_is_for_each_repository_however_it_is_spelled() {
     let limits = limits(one(Per::Repo));
-    let requests =
-        [("a/b", ""), ("/a//b.git", ""), ("a/c", ""), ("../x", ""), ("../x", ""), ("", "192.0.2.1")];
-    let permits = acquire(&limits, &requests).await;
-    assert_eq!(count(&permits), (3, 1, 2), "what has no right spelling does not go free");
+    let repos = ["a/b", "/a//b.git", "a/c", "../x", "../x", "", ""];
+    let permits = acquire(&limits, repos.map(|repo| (Some(repo), None))).await;
+    assert_eq!(count(&permits), (4, 0, 3), "what has no right spelling does not go free");
+    let permits = acquire(&limits, [(None, Some("192.0.2.1"))]).await;
+    assert_eq!(count(&permits), (0, 1, 0), "who names none has none");
 }
 
 #[tokio::test]
 async fn a_limit_is_for_each_address_of_one_customer() {
     let limits = limits(one(Per::Ip));
     let requests = [
-        ("a", "192.0.2.1"),
-        ("b", "::ffff:192.0.2.1"),
-        ("a", "192.0.2.2"),
-        ("a", "2001:db8:1:2::1"),
-        ("a", "2001:db8:1:2:ffff::9"),
-        ("a", "127.0.0.1"),
-        ("a", "127.0.0.1"),
-        ("a", ""),
+        ("a", Some("192.0.2.1")),
+        ("b", Some("::ffff:192.0.2.1")),
+        ("a", Some("192.0.2.2")),
+        ("a", Some("2001:db8:1:2::1")),
+        ("a", Some("2001:db8:1:2:ffff::9")),
+        ("a", Some("127.0.0.1")),
+        ("a", Some("127.0.0.1")),
+        ("a", None),
     ];
-    assert_eq!(count(&acquire(&limits, &requests).await), (4, 1, 3));
+    assert_eq!(count(&acquire(&limits, requests.map(|(repo, ip)| (Some(repo), ip))).await), (4, 1, 3));
 }
 
 #[tokio::test]
 async fn loopback_is_exempt_where_that_is_configured() {
     let limits = limits(RpcSettings { exempt_loopback: true, ..one(Per::Ip) });
-    let requests =
-        [("a", "127.0.0.1"), ("a", "127.8.8.8"), ("a", "::1"), ("a", "::ffff:127.0.0.1"), ("a", "10.0.0.1")];
-    assert_eq!(count(&acquire(&limits, &requests).await), (1, 4, 0));
+    let addresses = ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "10.0.0.1"];
+    let permits = acquire(&limits, addresses.map(|ip| (Some("a"), Some(ip)))).await;
+    assert_eq!(count(&permits), (1, 4, 0));
 }
 
 #[tokio::test]
