@@ -48,8 +48,8 @@ pub enum BuildError {
     /// No endpoint was given.
     #[error("endpoints: at least one must be given")]
     NoEndpoint,
-    /// It is no `http` or `https` address.
-    #[error("{0:?} is no endpoint: it must be like http://quota-1:8081")]
+    /// It is no `http` or `https` address, or has no host or a port that there is not.
+    #[error("endpoints: {0:?} is no endpoint: it must be like http://quota-1:8081, its port at most 65535")]
     Endpoint(String),
     /// The certificate cannot be used, the machine has none for `https`, or this crate was built without its feature `tls`.
     #[error("TLS cannot be set up for {endpoint}: {reason}")]

@@ -1,5 +1,7 @@
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
+use http::uri::Authority;
 use tonic::transport::Endpoint;
 
 use super::BuildError;
@@ -19,7 +21,8 @@ pub(super) fn of(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoin
     let uri: http::Uri = address.parse().map_err(|_| invalid())?;
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(invalid()) };
     let has_path = uri.path_and_query().is_some_and(|path| path != "/");
-    if !matches!(scheme, "http" | "https") || authority.as_str().contains('@') || has_path {
+    let is_possible = matches!(scheme, "http" | "https") && is_host_and_port(authority);
+    if !is_possible || authority.as_str().contains('@') || has_path {
         return Err(invalid());
     }
     let endpoint = Endpoint::from_shared(address.to_owned())
@@ -33,6 +36,18 @@ pub(super) fn of(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoin
     }
     with_tls(endpoint, ca_certificate)
         .map_err(|reason| BuildError::Tls { endpoint: address.to_owned(), reason })
+}
+
+/// Whether there is a host, and a port that can be connected to or none. Syntax takes any digits for a port, and one that
+/// is too large would be taken for none: the default port, where somebody else may listen.
+fn is_host_and_port(authority: &Authority) -> bool {
+    let host = authority.host();
+    let is_host = match host.strip_prefix('[') {
+        Some(ipv6) => ipv6.trim_end_matches(']').parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty(),
+    };
+    let has_no_port = authority.as_str() == host;
+    is_host && (has_no_port || authority.port_u16().is_some_and(|port| port > 0))
 }
 
 #[cfg(feature = "tls")]

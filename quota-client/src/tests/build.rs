@@ -17,8 +17,23 @@ async fn what_cannot_work_is_refused() {
         "http://user:word@quota-1:8081",
         "http://quota-1:8081/path",
         "http://quota 1:8081",
+        "http://:8081",
+        "http://[]:8081",
+        "http://[quota-1]:8081",
+        "http://quota-1:",
+        "http://quota-1:0",
+        "http://quota-1:99999",
+        "http://quota-1:port",
     ] {
-        assert!(matches!(error(builder(endpoint)), BuildError::Endpoint(_)), "{endpoint:?}");
+        let refused = error(builder(endpoint));
+        assert!(matches!(refused, BuildError::Endpoint(_)), "{endpoint:?}");
+        let shown = format!("{:?}", endpoint.rsplit('@').next().unwrap());
+        assert!(refused.to_string().contains(&shown), "{refused}");
+    }
+    for endpoint in
+        ["http://quota-1", "http://quota-1/", "http://192.0.2.1:1", "http://[::1]:65535", "http://[::1]"]
+    {
+        assert!(builder(endpoint).build().is_ok(), "{endpoint:?}");
     }
     let good = || builder("http://quota-1:8081");
     assert!(matches!(error(good().endpoints([""; 0])), BuildError::NoEndpoint));
