@@ -63,7 +63,7 @@ pub enum BuildError {
     #[error("the token must be visible ASCII, and not empty")]
     Token,
     /// The name is too long, or has control characters.
-    #[error("the node {reason}")]
+    #[error("node {reason}")]
     Node {
         /// What it must be, or must not be.
         reason: String,
@@ -75,7 +75,7 @@ pub enum BuildError {
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
     /// The file of the token cannot be read.
-    #[error("the token file {}: {error}", file.display())]
+    #[error("token_file: {}: {error}", file.display())]
     TokenFile {
         /// The file.
         file: PathBuf,
@@ -85,9 +85,9 @@ pub enum BuildError {
     /// No cgroup can be made for a request.
     #[error("request_cgroups: {0}")]
     RequestCgroups(io::Error),
-    /// A duration in which nothing could happen, or that would never end.
-    #[error("the deadline and the report interval must be longer than nothing, and at most an hour")]
-    Duration,
+    /// A duration in which nothing could happen, or that would never end: which it is.
+    #[error("{0} must be longer than nothing, and at most an hour")]
+    Duration(&'static str),
     /// There is no Tokio runtime to report from.
     #[error("a client must be built within a Tokio runtime")]
     NoRuntime,
@@ -191,9 +191,11 @@ impl Builder {
         }
         quota_proto::check_label("node", &self.settings.node)
             .map_err(|invalid| BuildError::Node { reason: invalid.reason })?;
-        let is_possible = |duration: Duration| !duration.is_zero() && duration <= MAX_DURATION;
-        if !is_possible(self.settings.deadline) || !is_possible(self.settings.report_interval) {
-            return Err(BuildError::Duration);
+        let Options { deadline, report_interval, .. } = &self.settings;
+        for (name, duration) in [("deadline", deadline), ("report_interval", report_interval)] {
+            if duration.is_zero() || *duration > MAX_DURATION {
+                return Err(BuildError::Duration(name));
+            }
         }
         self.settings.pressure.check()?;
         self.shedding.check()?;

@@ -101,7 +101,7 @@ pub struct Calibration {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} {reason}")]
 pub struct InvalidSetting {
-    /// Which, such as `concurrency["/gitaly.SSHService/SSHUploadPack"].max_wait`.
+    /// Which, as TOML has it, such as `concurrency["/gitaly.SSHService/SSHUploadPack"].max_wait`.
     pub key: String,
     /// What is wrong with it.
     pub reason: String,
@@ -148,7 +148,11 @@ impl RpcSettings {
         if stricter.max() > limit.max() {
             let reason =
                 format!("is up to {}, above that of other requests, {}", stricter.max(), limit.max());
-            return Err(InvalidSetting::new(format!("{key}.limit"), reason));
+            let largest = match set.limit {
+                LimitSettings::Static(_) => "limit",
+                LimitSettings::Adaptive { .. } => "adaptive.max",
+            };
+            return Err(InvalidSetting::new(format!("{key}.{largest}"), reason));
         }
         Ok((limit, Some(stricter)))
     }
@@ -177,7 +181,7 @@ impl SetSettings {
             LimitSettings::Adaptive { min, initial, max } => (min, initial, max),
         };
         AdaptiveLimit::new(min, initial, max)
-            .or_else(|range| invalid(&format!("limit.{}", range.key), range.reason))
+            .or_else(|range| invalid(&format!("adaptive.{}", range.key), range.reason))
     }
 }
 
@@ -210,15 +214,15 @@ pub(crate) mod tests {
     #[test]
     fn an_impossible_setting_is_named_with_the_reason() {
         type Case = (fn(&mut RpcSettings), &'static str);
-        let cases: [Case; 8] = [
+        let cases: [Case; 9] = [
             (|s| s.set.limit = LimitSettings::Static(0), "limit is 0, which would stop all processing"),
             (
                 |s| s.set.limit = LimitSettings::Adaptive { min: 0, initial: 1, max: 1 },
-                "limit.min is 0, which would stop all processing: it must be at least 1",
+                "adaptive.min is 0, which would stop all processing: it must be at least 1",
             ),
             (
                 |s| s.set.limit = LimitSettings::Adaptive { min: 3, initial: 9, max: 8 },
-                "limit.max is 8: it must be at least initial, 9",
+                "adaptive.max is 8: it must be at least initial, 9",
             ),
             (|s| s.set.max_queue = 100_001, "max_queue is 100001: it must be at most 100000"),
             (
@@ -236,6 +240,13 @@ pub(crate) mod tests {
             (
                 |s| s.unauthenticated = Some(set(LimitSettings::Static(21))),
                 "unauthenticated.limit is up to 21, above that of other requests, 20",
+            ),
+            (
+                |s| {
+                    let limit = LimitSettings::Adaptive { min: 1, initial: 2, max: 21 };
+                    s.unauthenticated = Some(set(limit));
+                },
+                "unauthenticated.adaptive.max is up to 21, above that of other requests, 20",
             ),
         ];
         for (change, expected) in cases {

@@ -61,15 +61,15 @@ async fn what_cannot_work_is_refused_by_the_name_of_the_setting() {
     for (toml, told) in [
         (
             adaptive("min = 0, initial = 1, max = 1"),
-            format!("{key}.limit.min is 0, which would stop all processing: it must be at least 1"),
+            format!("{key}.adaptive.min is 0, which would stop all processing: it must be at least 1"),
         ),
         (
             adaptive("min = 2, initial = 1, max = 3"),
-            format!("{key}.limit.initial is 1: it must be at least min, 2"),
+            format!("{key}.adaptive.initial is 1: it must be at least min, 2"),
         ),
         (
             adaptive("min = 2, initial = 4, max = 3"),
-            format!("{key}.limit.max is 3: it must be at least initial, 4"),
+            format!("{key}.adaptive.max is 3: it must be at least initial, 4"),
         ),
         (limit("limit = 0"), format!("{key}.limit is 0, which would stop all processing")),
         (
@@ -101,9 +101,9 @@ async fn what_cannot_work_is_refused_by_the_name_of_the_setting() {
         ),
         (
             "deadline = \"2h\"".to_owned(),
-            "the deadline and the report interval must be longer than nothing, and at most an hour"
-                .to_owned(),
+            "deadline must be longer than nothing, and at most an hour".to_owned(),
         ),
+        (format!("node = {:?}", "x".repeat(257)), "node must be at most 256 bytes".to_owned()),
     ] {
         assert_eq!(refused(&toml), told, "{toml}");
     }
@@ -149,7 +149,9 @@ async fn the_token_is_read_from_its_file_without_the_line_break() {
 
     let missing = with(&file.path().with_extension("missing")).build().unwrap_err();
     assert!(
-        matches!(&missing, BuildError::TokenFile { .. }) && missing.to_string().contains(".missing"),
+        matches!(&missing, BuildError::TokenFile { .. })
+            && missing.to_string().starts_with("token_file: ")
+            && missing.to_string().contains(".missing: "),
         "{missing}"
     );
     file.write_all(b"two").unwrap();
