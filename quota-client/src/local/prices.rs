@@ -1,26 +1,38 @@
 use std::collections::HashMap;
+use std::mem;
 
 use quota_core::Cost;
 
-/// The most RPCs whose price is remembered: many times what a fileserver has.
-const MAX_RPCS: usize = 1024;
+/// The most RPCs in one half: many times what a fileserver has. A name is at most 256 bytes.
+const MAX_HALF: usize = 512;
 
 /// What the service last reserved for each RPC.
+///
+/// In two halves, since names can be made up by clients: who is heard of goes into the recent half, and when that is full
+/// it is the earlier one, whose RPCs are forgotten. An RPC stays known while fewer than [`MAX_HALF`] others are heard of
+/// between two of its requests.
 #[derive(Debug, Default)]
-pub(super) struct Prices(HashMap<Box<str>, Cost>);
+pub(super) struct Prices {
+    recent: HashMap<Box<str>, Cost>,
+    earlier: HashMap<Box<str>, Cost>,
+}
 
 impl Prices {
     pub(super) fn learn(&mut self, rpc: &str, price: Cost) {
-        if let Some(known) = self.0.get_mut(rpc) {
+        if let Some(known) = self.recent.get_mut(rpc) {
             *known = price;
-        } else if self.0.len() < MAX_RPCS {
-            self.0.insert(rpc.into(), price);
+            return;
         }
+        if self.recent.len() >= MAX_HALF {
+            mem::swap(&mut self.recent, &mut self.earlier);
+            self.recent.clear();
+        }
+        self.recent.insert(rpc.into(), price);
     }
 
     /// Nothing where it is not known.
     pub(super) fn of(&self, rpc: &str) -> Cost {
-        self.0.get(rpc).copied().unwrap_or_default()
+        self.recent.get(rpc).or_else(|| self.earlier.get(rpc)).copied().unwrap_or_default()
     }
 }
 
@@ -28,18 +40,33 @@ impl Prices {
 mod tests {
     use super::*;
 
+    fn cpu(micros: u64) -> Cost {
+        Cost::ZERO.with_cpu_micros(micros).unwrap()
+    }
+
     #[test]
-    fn the_last_price_counts_and_prices_are_bounded() {
-        let cpu = |micros| Cost::ZERO.with_cpu_micros(micros).unwrap();
+    fn the_last_price_counts() {
         let mut prices = Prices::default();
-        for rpc in 0..=MAX_RPCS {
-            prices.learn(&rpc.to_string(), cpu(7));
+        assert_eq!(prices.of("fetch"), Cost::ZERO, "nothing is known");
+        prices.learn("fetch", cpu(7));
+        prices.learn("fetch", cpu(3));
+        assert_eq!(prices.of("fetch"), cpu(3));
+    }
+
+    #[test]
+    fn names_that_are_made_up_are_bounded_and_push_out_none_that_is_heard_of() {
+        let mut prices = Prices::default();
+        prices.learn("once", cpu(1));
+        for made_up in 0..10 * MAX_HALF {
+            if made_up % (MAX_HALF - 1) == 0 {
+                prices.learn("fetch", cpu(7));
+            }
+            prices.learn(&made_up.to_string(), cpu(9));
+            assert_eq!(prices.of("fetch"), cpu(7), "after {made_up}");
+            assert!(prices.recent.len() + prices.earlier.len() <= 2 * MAX_HALF);
         }
-        prices.learn("1", cpu(3));
-        assert_eq!(
-            (prices.of("0"), prices.of("1"), prices.of(&MAX_RPCS.to_string())),
-            (cpu(7), cpu(3), Cost::ZERO)
-        );
-        assert_eq!(prices.0.len(), MAX_RPCS);
+        assert_eq!(prices.of("once"), Cost::ZERO, "it is forgotten");
+        prices.learn("once", cpu(2));
+        assert_eq!(prices.of("once"), cpu(2), "and learnt again");
     }
 }
