@@ -1,6 +1,6 @@
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Denial;
 use crate::cgroup::{RequestCgroup, RequestCgroups};
@@ -55,10 +55,19 @@ impl Meter {
     }
 
     /// Counts CPU time that was spent in this process, as the caller measured it: unlike what the kernel counts of
-    /// children and cgroups, it is not compared with the time that has passed.
+    /// children and cgroups, it is not compared with the time that has passed, since it may be told of work that was done
+    /// before this meter was made. Like every amount that a caller tells, it is held down to 2^53 of its unit, here
+    /// microseconds, in a charge.
     pub fn cpu(&self, time: Duration) {
         if let Some(work) = &self.work {
             work.add_cpu(time);
+        }
+    }
+
+    /// Counts CPU time that the kernel tells, as far as it can be.
+    fn measured_cpu(&self, time: Duration) {
+        if let Some(work) = &self.work {
+            work.add_measured_cpu(time, Instant::now());
         }
     }
 
@@ -123,11 +132,12 @@ impl ChildMeter {
     /// The child has ended, and its wait status tells its CPU time, user and system, as of wait4(2): that of the
     /// child and of the descendants it waited for. `RUSAGE_CHILDREN` is no such figure: it is of all children.
     ///
-    /// Of this and what was sampled the larger counts, so nothing is counted twice.
+    /// Of this and what was sampled the larger counts, so nothing is counted twice; and no more than can be, see
+    /// [`Stats::cost_clamped`](crate::Stats::cost_clamped): of a child whose `/proc` could not be read, since the work began.
     pub fn ended(self, cpu: Duration) {
         match &self.child {
             Some(child) => child.work.child_ended(child.key, Some(cpu)),
-            None => self.meter.cpu(cpu),
+            None => self.meter.measured_cpu(cpu),
         }
     }
 

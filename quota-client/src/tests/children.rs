@@ -1,6 +1,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4 as _;
@@ -130,6 +131,11 @@ async fn a_child_without_samples_is_charged_when_it_has_ended() {
     let client = builder([&fake]).build().unwrap();
     let nobody = client.meter(&fetch()).child(u32::MAX);
     nobody.sample();
+    // So long it can have run, on any machine.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(7) {
+        std::thread::yield_now();
+    }
     nobody.ended(Duration::from_millis(7));
     assert!(client.shutdown(LONG).await);
     assert_eq!(cpu(&fake.heard()), Duration::from_millis(7));

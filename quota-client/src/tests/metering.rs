@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use quota_core::Cost;
 use rustix::process::Signal;
 
 use super::children::{BURN, Shell, cpu, process_cpu};
@@ -91,20 +92,42 @@ async fn f20_a_request_that_is_cancelled_or_panics_reports_its_child() {
 
 #[tokio::test]
 async fn f19_a_wait_status_that_cannot_be_is_cut_down_and_counted() {
+    for is_readable in [true, false] {
+        let fake = Fake::start().await;
+        let client = builder([&fake]).report_interval(LONG).build().unwrap();
+        let before = Instant::now();
+        let mut shell = Shell::run("exit 0");
+        let child = client.meter(&request("a")).child(if is_readable { shell.pid() } else { u32::MAX });
+        shell.wait().unwrap();
+        child.ended(Duration::MAX);
+        // A child's start is known to one tick of the kernel's clock.
+        let elapsed = before.elapsed() + Duration::from_millis(10);
+        assert!(client.shutdown(LONG).await);
+        let most = elapsed * crate::process::processors() * 11 / 10;
+        let charged = cpu(&fake.heard());
+        assert!(charged > Duration::ZERO && charged <= most, "{charged:?} of {most:?}");
+        assert_eq!(client.stats().cost_clamped, 1);
+    }
+}
+
+/// Their sums are bounded, and none wraps around.
+#[tokio::test]
+async fn what_a_caller_tells_is_held_down_to_the_most_that_a_charge_has() {
     let fake = Fake::start().await;
     let client = builder([&fake]).report_interval(LONG).build().unwrap();
-    let before = Instant::now();
-    let mut shell = Shell::run("exit 0");
-    let child = client.meter(&request("a")).child(shell.pid());
-    shell.wait().unwrap();
-    child.ended(Duration::MAX);
-    // A child's start is known to one tick of the kernel's clock.
-    let elapsed = before.elapsed() + Duration::from_millis(10);
+    let meter = client.meter(&request("a"));
+    for _ in 0..2 {
+        meter.cpu(Duration::MAX);
+        meter.memory(u64::MAX);
+        meter.sent(u64::MAX);
+    }
+    drop(meter);
     assert!(client.shutdown(LONG).await);
-    let most = elapsed * crate::process::processors() * 11 / 10;
-    let charged = cpu(&fake.heard());
-    assert!(charged > Duration::ZERO && charged <= most, "{charged:?} of {most:?}");
-    assert_eq!(client.stats().cost_clamped, 1);
+    let heard = fake.heard();
+    let [(_, cost)] = costs(&heard).collect::<Vec<_>>()[..] else { panic!("one charge") };
+    let charged = (cost.cpu_micros, cost.memory_byte_seconds, cost.network_bytes);
+    assert_eq!(charged, (Cost::MAX, Cost::MAX * 1024, Cost::MAX), "memory counts in KiB");
+    assert_eq!(client.stats().cost_clamped, 0);
 }
 
 #[tokio::test]
