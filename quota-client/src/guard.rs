@@ -21,9 +21,11 @@ pub(crate) async fn run(shared: &Shared, mut calibrator: Calibrator) {
         let Some(sample) = samples.borrow_and_update().clone() else { continue };
         let now = Instant::now();
         show(shared, &sample);
-        let Some(calibrated) = calibrator.tick(now, sample.events().map(event)) else { continue };
-        let settings = &shared.shedding;
-        let overload = trigger.calibrated(calibrated.hot, shared.limits.is_exceeded(), now, settings);
+        let calibrated = calibrator.tick(now, sample.events().map(event));
+        // A limit was lowered just now if at all. What has ended by the next second must not count for an interval.
+        trigger.sees(shared.limits.is_exceeded(), now);
+        let Some(calibrated) = calibrated else { continue };
+        let overload = trigger.calibrated(calibrated.hot, now, &shared.shedding);
         if let Some(overload) = overload {
             end_some(shared, overload, calibrator.interval());
         }

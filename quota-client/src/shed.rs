@@ -98,7 +98,7 @@ pub(crate) fn choose<T>(
     chosen
 }
 
-/// Knows when it is time, once an interval at most.
+/// Knows when it is time, at the end of an interval.
 #[derive(Debug, Default)]
 pub(crate) struct Trigger {
     hot_in_a_row: u32,
@@ -124,16 +124,19 @@ impl std::fmt::Display for Overload {
 }
 
 impl Trigger {
-    /// The limits were calibrated: whether there were events, and whether more is in flight than they allow.
+    /// Whether more is in flight than the limits allow: each second, so that it lasted in between where it is found to have.
+    pub(crate) fn sees(&mut self, above_limit: bool, now: Instant) {
+        self.above_since = above_limit.then(|| self.above_since.unwrap_or(now));
+    }
+
+    /// The limits were calibrated, with events or without.
     pub(crate) fn calibrated(
         &mut self,
         hot: bool,
-        above_limit: bool,
         now: Instant,
         settings: &SheddingSettings,
     ) -> Option<Overload> {
         self.hot_in_a_row = if hot { self.hot_in_a_row.saturating_add(1) } else { 0 };
-        self.above_since = above_limit.then(|| self.above_since.unwrap_or(now));
         let above_for = self.above_since.map(|since| now.saturating_duration_since(since));
         if settings.mode == SheddingMode::Off {
             return None;
@@ -183,7 +186,7 @@ mod tests {
         let settings = SheddingSettings { mode: SheddingMode::Shadow, ..SheddingSettings::default() };
         let now = Instant::now();
         let mut trigger = Trigger::default();
-        let mut hot = |hot| trigger.calibrated(hot, false, now, &settings);
+        let mut hot = |hot| trigger.calibrated(hot, now, &settings);
         assert_eq!([hot(true), hot(true), hot(false), hot(true), hot(true)], [None; 5]);
         assert_eq!(
             [hot(true), hot(true), hot(false)],
@@ -196,8 +199,11 @@ mod tests {
         let settings = SheddingSettings { mode: SheddingMode::Enforce, ..SheddingSettings::default() };
         let start = Instant::now();
         let mut trigger = Trigger::default();
-        let mut above =
-            |above, after| trigger.calibrated(false, above, start + Duration::from_secs(after), &settings);
+        let mut above = |above, after| {
+            let now = start + Duration::from_secs(after);
+            trigger.sees(above, now);
+            trigger.calibrated(false, now, &settings)
+        };
         assert_eq!([above(true, 0), above(true, 299), above(false, 300), above(true, 310)], [None; 4]);
         assert_eq!(above(true, 609), None);
         assert_eq!(above(true, 610), Some(Overload::AboveLimit(Duration::from_secs(300))));
@@ -205,9 +211,11 @@ mod tests {
 
     #[test]
     fn off_is_off() {
-        let mut trigger = Trigger::default();
+        let (mut trigger, start) = (Trigger::default(), Instant::now());
         for _ in 0..100 {
-            assert_eq!(trigger.calibrated(true, true, Instant::now(), &SheddingSettings::default()), None);
+            trigger.sees(true, start);
+            let later = start + Duration::from_secs(3600);
+            assert_eq!(trigger.calibrated(true, later, &SheddingSettings::default()), None);
         }
     }
 }

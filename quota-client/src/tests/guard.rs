@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::machine::{Log, Machine, calm, hot};
 use super::*;
-use crate::{Cause, PressureSample, PressureSignal};
+use crate::{Cause, Permit, PressureSample, PressureSignal};
 
 /// One that moves, and one that does not.
 const SETTINGS: &str = r#"
@@ -125,28 +125,36 @@ async fn requests_are_ended_after_hot_calibrations_in_a_row() {
     assert!((Duration::from_secs(30)..=Duration::from_secs(36)).contains(&wait), "{wait:?}");
 }
 
-/// Three of them are too many for the limit that is left. Nothing is hot any more, and they do not end.
+/// Of a limit that is cut to 6, 4, 3 and 2.
+const ABOVE_LIMIT: &str = r#"
+    [[concurrency]]
+    rpc = "/gitaly.SSHService/SSHUploadPack"
+    per = "repo"
+    adaptive = { min = 2, initial = 9, max = 9 }
+    max_queue = 0
+    max_wait = "1s"
+
+    [shedding]
+    mode = "enforce"
+    after = 1000
+    above_limit_for = "45s"
+    most = 1
+"#;
+
+/// As many as run at once.
+async fn permits(machine: &Machine) -> Vec<Permit> {
+    let mut permits = Vec::new();
+    while let Ok(permit) = machine.client.acquire(&fetch(), None).await {
+        permits.extend(permit);
+    }
+    permits
+}
+
+/// More run than the limit that is left, and do not end.
 #[tokio::test(start_paused = true)]
 async fn requests_are_ended_when_a_lowered_limit_is_exceeded_for_long() {
-    let settings = r#"
-        [[concurrency]]
-        rpc = "/gitaly.SSHService/SSHUploadPack"
-        per = "repo"
-        adaptive = { min = 2, initial = 5, max = 5 }
-        max_queue = 0
-        max_wait = "1s"
-
-        [shedding]
-        mode = "enforce"
-        after = 1000
-        above_limit_for = "45s"
-        most = 1
-    "#;
-    let machine = Machine::new(settings);
-    let mut permits = Vec::new();
-    for _ in 0..5 {
-        permits.push(machine.client.acquire(&fetch(), None).await.unwrap().unwrap());
-    }
+    let machine = Machine::new(ABOVE_LIMIT);
+    let permits = permits(&machine).await;
     let meter = machine.client.meter(&fetch());
     let work = tokio::spawn(async move { meter.is_shed().await });
     machine.is_for(&hot(), 2).await;
@@ -155,6 +163,24 @@ async fn requests_are_ended_when_a_lowered_limit_is_exceeded_for_long() {
     assert!(work.is_finished(), "above for 60 s");
     assert_eq!(machine.client.stats().shed, 1);
     drop(permits);
+}
+
+/// Each interval ends with more than its cut leaves room for, which has gone some seconds later.
+#[tokio::test(start_paused = true)]
+async fn what_ends_between_two_cuts_does_not_exceed_the_limit_for_long() {
+    let machine = Machine::new(ABOVE_LIMIT);
+    let meter = machine.client.meter(&fetch());
+    let work = tokio::spawn(async move { meter.is_shed().await });
+    machine.is(&hot(), 1).await;
+    for limit in [9, 6, 4, 3] {
+        machine.is(&hot(), 20).await;
+        let permits = permits(&machine).await;
+        assert_eq!(permits.len(), limit);
+        machine.is(&hot(), 10).await;
+    }
+    machine.is(&hot(), 1).await;
+    assert_eq!(machine.client.stats().shed, 0);
+    assert!(!work.is_finished());
 }
 
 /// One that hangs, and one that only meters, do not keep others alive.
