@@ -117,6 +117,7 @@ mod process;
 mod refusals;
 mod reporter;
 mod request;
+mod reserved;
 mod settings;
 mod shared;
 mod shed;

@@ -15,6 +15,7 @@ use crate::local::Hold;
 use crate::payers::Payers;
 use crate::pending::{Release, Spent};
 use crate::process::{Process, TreeUsage};
+use crate::reserved::Reserved;
 use crate::shared::Shared;
 use crate::shed::InFlight;
 use crate::{Client, Denial};
@@ -56,7 +57,7 @@ pub(crate) struct Work {
 #[derive(Debug)]
 pub(crate) struct Reservation {
     token: String,
-    left: Cost,
+    reserved: Reserved,
 }
 
 #[derive(Debug, Default)]
@@ -286,14 +287,13 @@ impl Drop for Work {
 impl Reservation {
     /// Of the answer to a check; none where nothing was reserved.
     pub(crate) fn new(token: String, reserved: Cost) -> Option<Self> {
-        (!token.is_empty()).then_some(Self { token, left: reserved })
+        (!token.is_empty()).then_some(Self { token, reserved: Reserved::new(reserved) })
     }
 
-    /// How much to give back with a charge of `cost`: as much as that, and with the last charge all that is left.
+    /// What to give back with a charge of `cost`, or with the last one.
     fn give_back(&mut self, cost: Cost, last: bool) -> Option<Release> {
-        let amounts = if last { self.left } else { cost.at_most(self.left) };
-        self.left = self.left.minus(amounts);
-        (!amounts.is_zero()).then(|| Release { reservation: self.token.clone(), amounts })
+        let amounts = self.reserved.give_back(cost, last)?;
+        Some(Release { reservation: self.token.clone(), amounts })
     }
 }
 
@@ -307,33 +307,13 @@ fn add(sum: &AtomicU64, amount: u64) {
 mod tests {
     use super::*;
 
-    fn cpu(micros: u64) -> Cost {
-        Cost::ZERO.with_cpu_micros(micros).unwrap()
-    }
-
     #[test]
-    fn releases_follow_the_cost_and_sum_to_what_was_reserved() {
+    fn a_reservation_is_given_back_by_its_token_and_no_token_is_none_to_give_back() {
+        let cpu = |micros| Cost::ZERO.with_cpu_micros(micros).unwrap();
         let mut reservation = Reservation::new("r1".to_owned(), cpu(100)).unwrap();
-        let mut give_back = |cost, last| reservation.give_back(cpu(cost), last).map(|back| back.amounts);
-        assert_eq!(give_back(30, false), Some(cpu(30)));
-        assert_eq!(give_back(0, false), None);
-        assert_eq!(give_back(20, true), Some(cpu(70)), "the rest");
-        assert_eq!(give_back(20, true), None);
-    }
-
-    #[test]
-    fn more_is_never_released_than_was_reserved() {
-        let reserved = cpu(100).with_network_bytes(7).unwrap();
-        let mut reservation = Reservation::new("r1".to_owned(), reserved).unwrap();
-        let cost = cpu(80).with_network_bytes(1000).unwrap();
-        let releases = [(); 3].map(|()| reservation.give_back(cost, false));
-        let sum = releases.iter().flatten().fold(Cost::ZERO, |sum, release| sum.plus(release.amounts));
-        assert_eq!(sum, reserved);
-        assert_eq!(releases[2], None);
-    }
-
-    #[test]
-    fn no_reservation_is_none_to_give_back() {
+        let release = |micros| Some(Release { reservation: "r1".to_owned(), amounts: cpu(micros) });
+        assert_eq!(reservation.give_back(cpu(30), false), release(30));
+        assert_eq!(reservation.give_back(cpu(30), true), release(70));
         assert!(Reservation::new(String::new(), cpu(100)).is_none());
     }
 }
