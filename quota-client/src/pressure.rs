@@ -34,6 +34,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Response;
 
 use self::files::Machine;
+use self::machine::Processors;
 pub use self::sample::{Reading, Sample};
 use self::sampler::Sampler;
 pub use self::settings::{InvalidSettings, Settings};
@@ -44,6 +45,11 @@ use crate::shared::Shared;
 use crate::status::has_no_store;
 
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many processors this machine has; at least one.
+pub(crate) fn processors() -> u32 {
+    Processors::in_all(&Machine)
+}
 
 /// Goes on until it is dropped. Each sample is shown to the rest of the client; of a fileserver without a name, nothing
 /// is told to the service.

@@ -134,20 +134,6 @@ pub(crate) fn anonymous_memory(pids: impl IntoIterator<Item = u32>) -> u64 {
     pages.fold(0u64, u64::saturating_add).saturating_mul(page_size)
 }
 
-/// How many processors the machine has; at least one.
-pub(crate) fn processors() -> u32 {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    u32::try_from(count_processors(&text)).unwrap_or(u32::MAX).max(1)
-}
-
-/// `/proc/stat` has a line for each processor, and one for all of them.
-fn count_processors(text: &str) -> usize {
-    let is_one = |line: &str| {
-        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    text.lines().filter(|line| is_one(line)).count()
-}
-
 fn time(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_micros(ticks.saturating_mul(1_000_000) / per_second)

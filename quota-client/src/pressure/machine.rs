@@ -33,6 +33,12 @@ impl Processors {
         Self::parse(&stat, &allowed(&status)).ok_or_else(|| Absent::garbage(Path::new(Self::FILE), &stat))
     }
 
+    /// How many there are, whoever may run on them; one where that cannot be read.
+    pub(super) fn in_all(files: &impl Files) -> u32 {
+        let stat = read(files, Path::new(Self::FILE)).unwrap_or_default();
+        Self::parse(&stat, &[]).map_or(1, |all| u32::try_from(all.count).unwrap_or(u32::MAX))
+    }
+
     /// For each processor a line `cpuN` with user, nice, system, idle, iowait, irq, softirq and steal.
     fn parse(text: &str, allowed: &[RangeInclusive<u32>]) -> Option<Self> {
         let mut processors = Self { busy: 0, all: 0, count: 0 };

@@ -13,6 +13,7 @@ mod sampler;
 use std::time::{Duration, Instant};
 
 use self::fixture::Fixture;
+use super::machine::Processors;
 use super::measured::{Absent, Measured, Measurements};
 use super::reader::Reader;
 use super::settings::Settings;
@@ -56,4 +57,12 @@ fn assert_missing(measured: &Measured) {
 
 fn assert_failed(measured: &Measured) {
     assert!(matches!(measured, Err(Absent::Failed(_))), "{measured:?}");
+}
+
+#[test]
+fn all_processors_of_the_machine_count_though_this_process_may_run_on_few() {
+    let files = Fixture::machine().with("/proc/self/status", "Cpus_allowed_list:\t0\n");
+    assert_eq!(Processors::in_all(&files), 4);
+    files.remove("/proc/stat");
+    assert_eq!(Processors::in_all(&files), 1);
 }

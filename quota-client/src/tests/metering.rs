@@ -103,7 +103,7 @@ async fn f19_a_wait_status_that_cannot_be_is_cut_down_and_counted() {
         // A child's start is known to one tick of the kernel's clock.
         let elapsed = before.elapsed() + Duration::from_millis(10);
         assert!(client.shutdown(LONG).await);
-        let most = elapsed * crate::process::processors() * 11 / 10;
+        let most = elapsed * crate::pressure::processors() * 11 / 10;
         let charged = cpu(&fake.heard());
         assert!(charged > Duration::ZERO && charged <= most, "{charged:?} of {most:?}");
         assert_eq!(client.stats().cost_clamped, 1);
