@@ -8,12 +8,10 @@ use tonic::metadata::{Ascii, MetadataValue};
 
 use crate::client::Options;
 use crate::concurrency::calibrator::Calibrator;
-use crate::concurrency::{Calibration, RpcSettings};
+use crate::concurrency::{Calibration, Limits, RpcSettings};
 use crate::pool::Pool;
 use crate::shed::SheddingSettings;
-use crate::{
-    Client, InvalidPressureSettings, InvalidSetting, Limits, PressureSettings, RequestCgroups, Settings,
-};
+use crate::{Client, InvalidPressureSettings, InvalidSetting, PressureSettings, RequestCgroups, Settings};
 
 /// Moments further off could not be told.
 const MAX_DURATION: Duration = Duration::from_secs(3600);

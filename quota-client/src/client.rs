@@ -183,7 +183,8 @@ impl Client {
     /// that it [checks](crate::Classification::Check); a handler does it for work whose cost shows only within, as when a
     /// cache has missed. Drop the permit when the request, with its stream, has ended.
     ///
-    /// `None` where nothing limits it. A request without a user is an unauthenticated one.
+    /// `None` where nothing limits it: its RPC has no limit, the request names no repository or address to be limited by,
+    /// or it comes from this very machine and that is exempt. A request without a user is an unauthenticated one.
     ///
     /// # Errors
     /// Where it may not run: nothing was started, and the denial tells when to come back.

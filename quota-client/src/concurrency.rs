@@ -20,7 +20,7 @@ mod slots;
 mod tests;
 
 pub use limiter::Permit;
-pub use limits::Limits;
+pub(crate) use limits::Limits;
 pub use refusal::{Reason, Refusal};
 pub use rpc_names::{InvalidDescriptor, rpc_names};
 pub use settings::{Calibration, InvalidSetting, LimitSettings, Order, Per, RpcSettings, SetSettings};

@@ -138,8 +138,8 @@ pub use builder::{BuildError, Builder};
 pub use cgroup::{RequestCgroup, RequestCgroups};
 pub use client::Client;
 pub use concurrency::{
-    Calibration, InvalidDescriptor, InvalidSetting, LimitSettings, Limits, Order, Per, Permit, Reason,
-    Refusal, RpcSettings, SetSettings, rpc_names,
+    Calibration, InvalidDescriptor, InvalidSetting, LimitSettings, Order, Per, Permit, Reason, Refusal,
+    RpcSettings, SetSettings, rpc_names,
 };
 pub use decision::{Admission, Decision};
 pub use denial::{CONCURRENCY_LIMIT, Cause, Denial, ERROR_REASON, OverQuota, SHED};

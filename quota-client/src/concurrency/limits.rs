@@ -16,24 +16,9 @@ use super::rpc_names::check_known;
 use super::settings::{InvalidSetting, Per, RpcSettings, SetSettings};
 use super::slots::{Key, Slots};
 
-/// The concurrency limits of all RPCs. Cheap to clone.
-///
-/// A permit can be taken where the work begins, such as on a miss of a cache:
-///
-/// ```
-/// # use std::net::IpAddr;
-/// # use quota_client::Limits;
-/// # async fn pack(limits: &Limits, repo: &str, ip: IpAddr) -> Result<(), tonic::Status> {
-/// let permit = limits
-///     .acquire("/gitaly.HookService/PackObjectsHookWithSidechannel", Some(repo), Some(ip), true, None)
-///     .await?;
-/// // Run git pack-objects; the slot is free when the permit is dropped.
-/// drop(permit);
-/// # Ok(())
-/// # }
-/// ```
+/// The concurrency limits of all RPCs. Cheap to clone. [`Client::acquire`](crate::Client::acquire) is how permits are had.
 #[derive(Clone, Debug)]
-pub struct Limits(Arc<Inner>);
+pub(crate) struct Limits(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -59,12 +44,9 @@ pub(super) struct Set {
 }
 
 impl Limits {
-    /// From the settings of each limited RPC. `known` are the names of all RPCs that the guarded services have,
-    /// such as [`rpc_names`](crate::rpc_names()) reads from their descriptors.
-    ///
-    /// # Errors
-    /// Where a setting is impossible, an RPC is limited twice, or one is not known; with the nearest name then.
-    pub fn new(settings: &[RpcSettings], known: &[String]) -> Result<Self, InvalidSetting> {
+    /// From the settings of each limited RPC. `known` are the names of all RPCs that the guarded services have. Fails
+    /// where a setting is impossible, an RPC is limited twice, or one is not known; with the nearest name then.
+    pub(crate) fn new(settings: &[RpcSettings], known: &[String]) -> Result<Self, InvalidSetting> {
         let mut rpcs = HashMap::new();
         for rpc in settings {
             check_known(&rpc.key(), &rpc.rpc, known)?;
@@ -76,14 +58,11 @@ impl Limits {
     }
 
     /// Waits until one more request of an RPC may run: at most for the longest wait of its settings, and until the
-    /// deadline. Drop the permit when the request, with its stream, has ended.
+    /// deadline.
     ///
     /// `None` where it is not limited: nothing is configured for the RPC, the repository or address is not given,
     /// or it comes from this very machine and that is exempt.
-    ///
-    /// # Errors
-    /// Where it may not run: it was not started, and the refusal tells when to come back.
-    pub async fn acquire(
+    pub(crate) async fn acquire(
         &self,
         rpc: &str,
         repo: Option<&str>,
