@@ -44,6 +44,11 @@ pub enum Classification {
 /// A request that is ended, since the machine is overloaded, is answered like a refused one where the service has not
 /// answered yet. Else its body ends: of gRPC with the trailers of the status, of others with an error, so that it does not
 /// look whole.
+///
+/// What follows a `101 Switching Protocols` of HTTP/1, as of WebSocket, is no body: the permit is free with the 101, and
+/// the layer neither counts nor ends what is sent after it. A handler that upgrades keeps the meter, tells it the bytes,
+/// ends when [it is shed](Meter::is_shed), and takes a [permit](Client::acquire) for as long as it talks, in the name of an
+/// RPC that the classifier gives to no request.
 #[derive(Clone, Debug)]
 pub struct QuotaLayer<F> {
     client: Client,

@@ -4,11 +4,13 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
+use parking_lot::Mutex;
 use quota_core::Cost;
 use tokio::task::JoinHandle;
 use tonic_types::StatusExt as _;
@@ -18,7 +20,7 @@ use super::fake::{Check, Heard};
 use super::machine::Log;
 use super::*;
 use crate::{
-    CONCURRENCY_LIMIT, Classification, ERROR_DOMAIN, MeteredBody, QuotaLayer, ResponseBody, Settings,
+    CONCURRENCY_LIMIT, Classification, ERROR_DOMAIN, Meter, MeteredBody, QuotaLayer, ResponseBody, Settings,
 };
 
 type Answer = Response<ResponseBody<Full<Bytes>>>;
@@ -292,4 +294,31 @@ async fn a_refusal_is_one_line_with_the_fields_that_operators_know() {
     ] {
         assert!(line.contains(field), "{field} in {line}");
     }
+}
+
+#[tokio::test]
+async fn after_a_101_the_permit_is_free_and_the_meter_counts_what_its_handler_tells() {
+    let fake = Fake::start().await;
+    let client = limited(&fake, ONE);
+    let (keep, kept) = tokio::sync::oneshot::channel();
+    let keep = Arc::new(Mutex::new(Some(keep)));
+    let upgrades = service_fn(move |request: http::Request<MeteredBody<Full<Bytes>>>| {
+        let meter = request.extensions().get::<Meter>().unwrap().clone();
+        let _ = keep.lock().take().unwrap().send(meter);
+        let switching = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
+        std::future::ready(Result::Ok(switching.body(Full::<Bytes>::default()).unwrap()))
+    });
+    let service = QuotaLayer::new(client.clone(), classify).layer(upgrades);
+    let response = service.oneshot(request("/")).await.unwrap();
+    assert_eq!((response.status(), figures(&client)), (StatusCode::SWITCHING_PROTOCOLS, (1, 0)));
+    drop(response);
+    assert_eq!(figures(&client), (0, 0));
+    let meter = kept.await.unwrap();
+    let own = client.acquire(&fetch(), None).await.unwrap().unwrap();
+    meter.sent(100);
+    meter.received(20);
+    assert_eq!(figures(&client), (1, 0));
+    drop((meter, own));
+    assert!(client.shutdown(LONG).await);
+    assert_eq!(fake::costs(&fake.heard()).map(|(_, cost)| cost.network_bytes).sum::<u64>(), 120);
 }
