@@ -43,7 +43,8 @@ pub enum Classification {
 ///
 /// A request that is ended, since the machine is overloaded, is answered like a refused one where the service has not
 /// answered yet. Else its body ends: of gRPC with the trailers of the status, of others with an error, so that it does not
-/// look whole.
+/// look whole. One that is nearly done is spared, by what [`Meter::announce`] was told: by this layer where the length is
+/// known, and of a gRPC stream, whose length never is, by its handler or by nobody.
 ///
 /// What follows a `101 Switching Protocols` of HTTP/1, as of WebSocket, is no body: the permit is free with the 101, and
 /// the layer neither counts nor ends what is sent after it. A handler that upgrades keeps the meter, tells it the bytes,

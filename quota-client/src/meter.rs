@@ -31,6 +31,10 @@ impl Meter {
 
     /// So many bytes will be sent in all. Work that has sent more than nine tenths of what it announced is not ended, however
     /// overloaded the machine is.
+    ///
+    /// A [`QuotaLayer`](crate::QuotaLayer) announces what `Content-Length` or the body itself says, which a gRPC stream
+    /// does not: unless its handler knows and calls this, it is never nearly done, and may be ended a byte before its end.
+    /// The first word stands.
     pub fn announce(&self, bytes: u64) {
         if let Some(work) = &self.work {
             work.announce(bytes);

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use crate::concurrency::InvalidSetting;
 use crate::settings::duration;
 
-/// When requests in flight are ended, and how many.
+/// When requests in flight are ended, and how many. Those that have sent more than nine tenths of what they announced are
+/// spared: gRPC streams only where their handlers call [`Meter::announce`](crate::Meter::announce).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SheddingSettings {
