@@ -237,20 +237,39 @@ async fn a_refusal_stands_while_the_service_is_away_and_ends_in_time() {
     assert!(!allowed(&client, &by("alice")).await.checked());
 }
 
-/// The service is back before it knows what was used without it.
-#[tokio::test]
-async fn f23_on_return_nothing_surges_before_what_was_used_is_reported() {
+/// A service that has allowed a request of `noisy`, knows all that was used until then, and is away.
+async fn gone_after_a_check() -> (Fake, Client) {
     let mut fake = Fake::start().await;
     fake.answers([allow()]);
     let client = builder([&fake]).build().unwrap();
     drop(allowed(&client, &by("noisy")).await);
     assert!(client.shutdown(LONG).await);
     fake.stop().await;
-    assert!(!allowed(&client, &by("noisy")).await.checked());
-    use_cpu(&client, "noisy", LIMIT);
+    (fake, client)
+}
+
+/// The service is back, is not told what was used without it, and would allow; requests of `noisy` are refused until it
+/// is asked at last.
+async fn comes_back_without_reports(fake: &mut Fake, client: &Client) {
     fake.answers_reports([Report::Fail(Code::Unavailable); 1000]);
     fake.restart().await;
-    is_refused_until_asked(&fake, &client, "noisy").await;
+    let before = fake.heard().checks.len();
+    let asked = async {
+        while fake.heard().checks.len() == before {
+            refused(client, &by("noisy")).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, asked).await.unwrap();
+}
+
+/// The service is back before it knows what was used without it.
+#[tokio::test]
+async fn f23_on_return_nothing_surges_before_what_was_used_is_reported() {
+    let (mut fake, client) = gone_after_a_check().await;
+    assert!(!allowed(&client, &by("noisy")).await.checked());
+    use_cpu(&client, "noisy", LIMIT);
+    comes_back_without_reports(&mut fake, &client).await;
     for _ in 0..10 {
         refused(&client, &by("noisy")).await;
     }
@@ -276,12 +295,7 @@ async fn f23_on_return_nothing_surges_before_what_was_used_is_reported() {
 /// Nobody asked while the service was away, and work went on.
 #[tokio::test]
 async fn f23_what_was_used_while_nobody_asked_counts_on_return() {
-    let mut fake = Fake::start().await;
-    fake.answers([allow()]);
-    let client = builder([&fake]).build().unwrap();
-    drop(allowed(&client, &by("noisy")).await);
-    assert!(client.shutdown(LONG).await);
-    fake.stop().await;
+    let (mut fake, client) = gone_after_a_check().await;
     use_cpu(&client, "noisy", LIMIT);
     let noticed = async {
         while client.shared().local.lock().is_known() {
@@ -289,22 +303,8 @@ async fn f23_what_was_used_while_nobody_asked_counts_on_return() {
         }
     };
     tokio::time::timeout(LONG, noticed).await.unwrap();
-    fake.answers_reports([Report::Fail(Code::Unavailable); 1000]);
-    fake.restart().await;
-    is_refused_until_asked(&fake, &client, "noisy").await;
+    comes_back_without_reports(&mut fake, &client).await;
     assert_eq!(client.stats().allowed_unchecked, 0);
-}
-
-/// The service is asked at last, and would allow.
-async fn is_refused_until_asked(fake: &Fake, client: &Client, user: &str) {
-    let before = fake.heard().checks.len();
-    let asked = async {
-        while fake.heard().checks.len() == before {
-            refused(client, &by(user)).await;
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(LONG, asked).await.unwrap();
 }
 
 #[tokio::test]
