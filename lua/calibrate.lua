@@ -3,16 +3,17 @@
 -- The same arithmetic is quota-core's `Controller`, where it is explained; a model test keeps the two equal. Time is
 -- TIME's alone, in microseconds; limits are in the units of window.lua, shares in millionths.
 --
--- KEYS[1]  the node, a hash: `state`, below; `report`, the node's last report as the caller packed it; and `by`, per
---          resource 8 bytes: the caller that the last calibration was made for, so that it learns of it where the
+-- KEYS[1]  the node, a hash: `state`, below; `cuts`, as blame.lua has it; `report`, the node's last report as the caller packed
+--          it; and `by`, per resource 8 bytes: the caller that the last calibration was made for, so that it learns of it where the
 --          answer is lost
--- ARGV[1]  per resource (cpu, memory, network) 109 bytes: the rule (1 byte: 0 fixed, 1 aimd, 2 double-halve), the
+-- ARGV[1]  per resource (cpu, memory, network) 109 bytes: the rule (1 byte: 0 fixed, 1 aimd, 2 double-halve, 3 blame), the
 --          interval (5 bytes), soft limit, backoff factor and pressure (4 bytes each; 2^32-1: not told), whether there was
 --          an OOM kill (1), and per kind (repo, user, ip) min, initial, max, step and what the heaviest account used (6
 --          bytes each; 2^48-1: not told)
 -- ARGV[2]  the report
 -- ARGV[3]  how long the node is remembered, in milliseconds
 -- ARGV[4]  the caller, 8 bytes
+-- ARGV[5]  who uses what, as blame.lua has it
 --
 -- state, little-endian (layout q1, version 1): version (1 byte), when the node last reported (7 bytes), and per resource
 -- 78 bytes: whether it is adapted (1); when the interval began and when pressure was last told (7 each); pressure times
@@ -20,21 +21,18 @@
 -- each); the last calibration: when (7), the reason (1: 0 none, 1 hot, 2 oom_kill, 3 calm, 4 steady, 5 silent), the mean
 -- pressure (4), the limits before it (6 each).
 --
--- Returns { seconds, microseconds, state, calibrated, rebased, repaired }: the clock, the new state, for each resource
+-- Returns { seconds, microseconds, state, calibrated, rebased, repaired, cuts }: the clock, the new state, for each resource
 -- whether its limits were calibrated (bits 1, 2, 4), how many a clock stepped back had dated in the future, and whether
 -- what was stored could not be read (1) and began anew.
 
-local call, floor, min, max = redis.call, math.floor, math.min, math.max
-local pack, unpack_struct, sub = struct.pack, struct.unpack, string.sub
-
 local PARAMETERS, HEAD, BLOCK, CALLER = 109, 8, 78, 8
 local BLOCK_FORMAT = '<BI7I7I7I7BI6I6I6I7BI4I6I6I6'
-local FIXED, AIMD, DOUBLE_HALVE = 0, 1, 2
+local FIXED, AIMD, DOUBLE_HALVE, BLAME = 0, 1, 2, 3
 local HOT, OOM_KILL, CALM, STEADY, SILENT = 1, 2, 3, 4, 5
 local SILENT_INTERVALS, TOLERANCE, UNTOLD = 3, 5e6, 2 ^ 48 - 1
 
-if #KEYS ~= 1 or #ARGV ~= 4 or #ARGV[1] ~= 3 * PARAMETERS or not tonumber(ARGV[3]) or #ARGV[4] ~= CALLER then
-  return redis.error_reply('ERR calibrate takes a node, 327 bytes of parameters, a report, a time to live and a caller')
+if #KEYS ~= 1 or #ARGV ~= 5 or #ARGV[1] ~= 3 * PARAMETERS or not tonumber(ARGV[3]) or #ARGV[4] ~= CALLER then
+  return redis.error_reply('ERR calibrate takes a node, 327 bytes of parameters, a report, a time to live, a caller and a load')
 end
 local key = KEYS[1]
 local time = redis.call('TIME')
@@ -89,20 +87,15 @@ local function clamp(limit, kind)
   return max(min(limit, kind.max), kind.min)
 end
 
--- What a share in millionths leaves of an amount, without a product beyond 2^53.
-local function share(amount, millionths)
-  local all = floor(amount / 1e6)
-  return all * millionths + floor((amount - all * 1e6) * millionths / 1e6)
-end
-
 -- Begins anew after `silent` intervals without a word: limits have taken a step towards initial in each after the third.
-local function resume(c, p, now, silent)
+local function resume(c, cuts, p, now, silent)
   local old, steps = c.limits, silent - SILENT_INTERVALS
   c.limits = {}
   for i, kind in ipairs(p.kinds) do
     local limit, by = clamp(old[i], kind), steps * kind.step
     c.limits[i] = limit < kind.initial and min(limit + by, kind.initial) or max(limit - by, kind.initial)
   end
+  raise_cuts(cuts, p, steps)
   start_interval(c, now)
   c.seen, c.killed = now, p.killed
   if steps > 0 then c.at, c.reason, c.mean, c.old = now, SILENT, 0, old end
@@ -118,28 +111,51 @@ end
 
 -- What the mean pressure calls for.
 local function judge(p, mean)
-  if p.rule == AIMD then return mean >= p.soft and HOT or CALM end
+  if p.rule == AIMD or p.rule == BLAME then return mean >= p.soft and HOT or CALM end
   return mean > 800000 and HOT or mean < 500000 and CALM or STEADY
 end
 
-local function move(limit, kind, reason, p)
-  if reason == HOT or reason == OOM_KILL then
-    return p.rule == AIMD and share(limit, p.factor) or floor(limit / 2)
+local function move(limit, kind, reason, p, blamed)
+  local cut = reason == HOT or reason == OOM_KILL
+  if blamed then
+    return limit + kind.step
+  elseif cut and p.rule == AIMD then
+    return share(limit, p.factor)
+  elseif cut and p.rule == BLAME then
+    return share(kind.heaviest == UNTOLD and limit or min(kind.heaviest, limit), p.factor)
+  elseif cut then
+    return floor(limit / 2)
   elseif reason == CALM and p.rule == AIMD then
     local far_below = kind.heaviest ~= UNTOLD and kind.heaviest < math.ceil(limit / 2)
     return far_below and limit or limit + kind.step
+  elseif reason == CALM and p.rule == BLAME then
+    return limit + kind.step
   elseif reason == CALM then
     return limit * 2
   end
   return limit
 end
 
-local function calibrate(c, p, now)
+-- Cuts and raises single accounts where the rule does. Returns whether it did, by what the node tells.
+local function blame(c, cuts, load, p, now)
+  if p.rule ~= BLAME then
+    cuts.mean, cuts.levels, cuts.accounts = 0, { 0, 0, 0 }, {}
+  elseif load then
+    local hot = c.reason == HOT or c.reason == OOM_KILL
+    step_cuts(cuts, load, p, c.mean, hot, c.reason == OOM_KILL, now)
+  else
+    raise_cuts(cuts, p, 1)
+  end
+  return p.rule == BLAME and load ~= nil
+end
+
+local function calibrate(c, cuts, load, p, now)
   c.mean = c.span > 0 and min(floor(c.area / c.span), 1e6) or 0
   c.reason = c.killed == 1 and OOM_KILL or judge(p, c.mean)
+  local blamed = blame(c, cuts, load, p, now)
   c.old, c.limits = c.limits, {}
   for i, kind in ipairs(p.kinds) do
-    c.limits[i] = clamp(move(c.old[i], kind, c.reason, p), kind)
+    c.limits[i] = clamp(move(c.old[i], kind, c.reason, p, blamed), kind)
   end
   local ended = now - c.since >= p.interval
   start_interval(c, ended and max(now - p.interval, c.since + p.interval) or now)
@@ -147,33 +163,34 @@ local function calibrate(c, p, now)
 end
 
 -- Takes in what is told of a resource. Returns whether its limits were calibrated, and whether it was dated anew.
-local function observe(c, p)
+local function observe(c, cuts, load, p)
   local rebased = c.seen - clock > TOLERANCE
   if rebased then
     start_interval(c, clock)
     c.seen, c.at = clock, min(c.at, clock)
+    for _, cut in pairs(cuts.accounts) do cut.since = min(cut.since, clock) end
   end
   local now = max(clock, c.seen)
   local passed = now - c.seen
   local silent = floor(passed / p.interval)
-  if silent >= SILENT_INTERVALS then return resume(c, p, now, silent), rebased end
+  if silent >= SILENT_INTERVALS then return resume(c, cuts, p, now, silent), rebased end
   if p.told then
     local spanned = min(passed, p.interval)
     c.area, c.span = c.area + p.pressure * spanned, c.span + spanned
   end
   c.seen, c.killed = now, max(c.killed, p.killed)
   local due = is_due(c, p, now)
-  if due then calibrate(c, p, now) end
+  if due then calibrate(c, cuts, load, p, now) end
   return due, rebased
 end
 
 local asked = { parameters(0), parameters(1), parameters(2) }
 for _, p in ipairs(asked) do
-  if p.rule > DOUBLE_HALVE or p.rule ~= FIXED and p.interval == 0 then
+  if p.rule > BLAME or p.rule ~= FIXED and p.interval == 0 then
     return redis.error_reply('ERR no such rule, or no interval')
   end
 end
-local stored, repaired = redis.pcall('HMGET', key, 'state', 'by'), 0
+local stored, repaired = redis.pcall('HMGET', key, 'state', 'by', 'cuts'), 0
 if stored.err then
   if not string.find(stored.err, 'WRONGTYPE', 1, true) then return stored end
   call('DEL', key)
@@ -185,20 +202,23 @@ if state and (#state ~= HEAD + 3 * BLOCK or string.byte(state) ~= 1) then
 end
 
 if not by or #by ~= 3 * CALLER then by = string.rep('\0', 3 * CALLER) end
+local cuts, unreadable = read_cuts(stored[3])
+if unreadable then repaired = 1 end
+local loads = read_load(ARGV[5])
 local blocks, callers, calibrated, rebased = { pack('<BI7', 1, clock) }, {}, 0, 0
 for index = 0, 2 do
   local p = asked[index + 1]
   -- What this caller does not adapt is left alone: another may.
   local c, caller = state and read(state, index), sub(by, index * CALLER + 1, (index + 1) * CALLER)
   if p.rule ~= FIXED and (p.told or p.killed == 1) then
-    c = c or fresh(p)
-    local due, dated = observe(c, p)
+    if not c then c, cuts[index + 1] = fresh(p), nobody_cut() end
+    local due, dated = observe(c, cuts[index + 1], loads[index + 1], p)
     if due then calibrated, caller = calibrated + 2 ^ index, ARGV[4] end
     if dated then rebased = rebased + 1 end
   end
   blocks[index + 2], callers[index + 1] = write(c), caller
 end
-state = table.concat(blocks)
-call('HSET', key, 'state', state, 'report', ARGV[2], 'by', table.concat(callers))
+state, cuts = table.concat(blocks), write_cuts(cuts)
+call('HSET', key, 'state', state, 'cuts', cuts, 'report', ARGV[2], 'by', table.concat(callers))
 call('PEXPIRE', key, ARGV[3])
-return { seconds, micros, state, calibrated, rebased, repaired }
+return { seconds, micros, state, calibrated, rebased, repaired, cuts }

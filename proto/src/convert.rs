@@ -1,3 +1,4 @@
+mod account_limit;
 mod node;
 mod standing;
 
@@ -5,6 +6,7 @@ use std::time::Duration;
 
 use quota_core::{Accounts, Breach, Cost, Ipv6Prefix, Kind, Limit, Mode, Resource, Scope};
 
+pub use self::account_limit::account_limit;
 pub use self::node::{
     CAPACITY_BOUNDS, UsedHere, bound_heaviest, check_heaviest, node_report, used_here, wire_active,
     wire_capacity, wire_limits, wire_pressure, wire_report,
@@ -154,6 +156,7 @@ impl From<&Breach> for v1::Breach {
             used: wire_amount(breach.resource, breach.used),
             limit: Some(limit(breach.resource, breach.limit)),
             scope: v1::Scope::from(breach.scope).into(),
+            ..Self::default()
         }
     }
 }

@@ -7,8 +7,8 @@ mod label;
 
 pub use codec::{BoundedCodec, BoundedDecoder};
 pub use convert::{
-    CAPACITY_BOUNDS, UsedHere, accounts, age, bound_heaviest, check_heaviest, comparisons, limit,
-    node_report, resource_standing, used_here, wire_active, wire_amount, wire_capacity, wire_limits,
+    CAPACITY_BOUNDS, UsedHere, account_limit, accounts, age, bound_heaviest, check_heaviest, comparisons,
+    limit, node_report, resource_standing, used_here, wire_active, wire_amount, wire_capacity, wire_limits,
     wire_pressure, wire_report,
 };
 pub use invalid::Invalid;

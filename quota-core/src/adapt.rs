@@ -1,7 +1,8 @@
 //! How the limits of a node follow its pressure: the rules, and the controller that applies them.
 //!
-//! `lua/calibrate.lua` holds the same arithmetic inside Redis; a model test keeps the two equal.
+//! `lua/calibrate.lua` and `lua/blame.lua` hold the same arithmetic inside Redis; a model test keeps the two equal.
 
+mod blame;
 mod controller;
 
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use crate::time::micros;
 use crate::{Kind, PerKind, PerResource, Ratio};
 
+pub use blame::{Blame, Blamed, Cut, Cuts, Load, Spending};
 pub use controller::{Calibration, Controller, Observation, Observed, Reason};
 
 /// The least, first and most that a limit may be, in the internal unit of its resource: `0 < min <= initial <= max`.
@@ -34,6 +36,9 @@ pub enum Rule {
     },
     /// Below a half the limit is doubled, above 0.8 it is halved, and between it stays.
     DoubleHalve,
+    /// The limits of kinds stay at `max`, and single accounts that load the node are cut. Where a node does not tell who uses
+    /// what, as `aimd`, but that a cut begins at what the heaviest account uses.
+    Blame(Blame),
 }
 
 /// How the limits of one resource are adapted.
@@ -57,6 +62,14 @@ impl Adaptation {
     /// The interval, in microseconds.
     pub fn interval_micros(&self) -> u64 {
         micros(self.interval).max(1)
+    }
+
+    /// How many intervals a window has, rounded down, as far as the rule asks; at least 1.
+    pub fn intervals_in_window(&self) -> u64 {
+        match self.rule {
+            Rule::Blame(blame) => (micros(blame.window.length()) / self.interval_micros()).max(1),
+            Rule::Aimd { .. } | Rule::DoubleHalve => 1,
+        }
     }
 
     /// What is added at a time to the limit of a kind; at least 1, so that it moves.

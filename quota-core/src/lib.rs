@@ -21,7 +21,8 @@ mod window;
 
 pub use account::{Account, Accounts, InvalidAccount, Ipv6Prefix, Kind, PerKind};
 pub use adapt::{
-    Adaptation, Adaptations, Calibration, Controller, Observation, Observed, Range, Reason, Rule,
+    Adaptation, Adaptations, Blame, Blamed, Calibration, Controller, Cut, Cuts, Load, Observation, Observed,
+    Range, Reason, Rule, Spending,
 };
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject, Verdict, decide};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{
-    Account, Adaptations, Controller, Kind, Observation, Observed, PerKind, PerResource, Ratio, Resource,
-    Timestamp, WindowLength,
+    Account, Adaptations, Controller, Kind, Load, Observation, Observed, PerKind, PerResource, Ratio,
+    Resource, Rule, Spending, Timestamp, WindowLength,
 };
 
 /// A node's name in a key: `node:<name>`, made as [`Account::key`] is.
@@ -27,6 +27,8 @@ pub struct NodeReport {
     pub active: PerKind<Option<u32>>,
     /// What its heaviest accounts used on it within a window; at most [`NodeReport::MAX_HEAVIEST`] of a kind.
     pub heaviest: BTreeMap<Account, Used>,
+    /// What they used in the last [`NodeReport::RECENT`], where that is told.
+    pub recent: BTreeMap<Account, Used>,
 }
 
 /// What an account used on a node, in internal units; `None` where it is not known.
@@ -36,14 +38,16 @@ impl NodeReport {
     /// The most accounts of a kind that are told as the heaviest.
     pub const MAX_HEAVIEST: usize = 50;
 
+    /// For how long [`NodeReport::recent`] counts: a fetch or two of an ordinary user do not look like a flood, and what has
+    /// just begun is seen soon.
+    pub const RECENT: Duration = Duration::from_secs(10);
+
     /// Adds what an account used: one that is named twice, by two spellings or two addresses of its network, used both.
-    pub fn add_heaviest(&mut self, account: Account, used: Used) {
-        let sum = self.heaviest.entry(account).or_default();
-        for (resource, used) in used.iter() {
-            if let Some(used) = used {
-                sum[resource] = Some(sum[resource].unwrap_or_default().saturating_add(*used));
-            }
+    pub fn add_heaviest(&mut self, account: Account, used: Used, recent: Option<Used>) {
+        if let Some(recent) = recent {
+            add(self.recent.entry(account.clone()).or_default(), &recent);
         }
+        add(self.heaviest.entry(account).or_default(), &used);
     }
 
     /// What an account used on this node: nothing to speak of where others are told as the heaviest; `None` where that is
@@ -62,14 +66,61 @@ impl NodeReport {
         most.or((self.active[kind] == Some(0)).then_some(0))
     }
 
+    /// Who used how much of a resource; `None` where the node does not tell what it has, or who is active.
+    fn load(&self, resource: Resource, window: WindowLength) -> Option<Load> {
+        if self.active.iter().all(|(_, active)| active.is_none()) {
+            return None;
+        }
+        let capacity = within(self.capacity[resource]?, resource, window);
+        let spending = |account, used: u64| {
+            let recent = self.recent.get(account).and_then(|recent| recent[resource]);
+            let rate = recent.map_or(used, |recent| pace(recent, window));
+            Spending { used: used.min(Load::LARGEST), rate: rate.min(Load::LARGEST) }
+        };
+        let accounts = self
+            .heaviest
+            .iter()
+            .filter_map(|(account, used)| Some((account.clone(), spending(account, used[resource]?))));
+        Some(Load { capacity, active: self.active, accounts: accounts.collect() })
+    }
+
     /// What this tells of a resource. An OOM kill is for want of memory.
-    pub fn observation(&self, resource: Resource) -> Observation {
+    pub fn observation(&self, resource: Resource, rule: Rule) -> Observation {
         Observation {
             pressure: self.pressure[resource],
             oom_kill: self.oom_kill && resource == Resource::Memory,
             heaviest: PerKind::from_fn(|kind| self.most_used(kind, resource)),
+            load: match rule {
+                Rule::Blame(blame) => self.load(resource, blame.window),
+                Rule::Aimd { .. } | Rule::DoubleHalve => None,
+            },
         }
     }
+}
+
+fn add(sum: &mut Used, used: &Used) {
+    for (resource, used) in used.iter() {
+        if let Some(used) = used {
+            sum[resource] = Some(sum[resource].unwrap_or_default().saturating_add(*used));
+        }
+    }
+}
+
+/// What a capacity comes to within a window, in the resource's internal unit.
+fn within(capacity: u64, resource: Resource, window: WindowLength) -> u64 {
+    let a_second = match resource {
+        Resource::Cpu => u128::from(capacity) * 1000,
+        Resource::Memory => u128::from(capacity) / 1024,
+        Resource::Network => capacity.into(),
+    };
+    let amount = a_second * window.length().as_micros() / 1_000_000;
+    u64::try_from(amount).unwrap_or(u64::MAX).min(Load::LARGEST)
+}
+
+/// What a recent amount comes to within a window.
+fn pace(recent: u64, window: WindowLength) -> u64 {
+    let amount = u128::from(recent) * window.length().as_micros() / NodeReport::RECENT.as_micros();
+    u64::try_from(amount).unwrap_or(u64::MAX)
 }
 
 /// What is kept of a node.
@@ -93,15 +144,17 @@ impl NodeState {
     ) -> (Self, PerResource<Observed>) {
         let mut controllers = known.map_or_else(Default::default, |known| known.controllers);
         let observed = PerResource::from_fn(|resource| {
-            let observation = report.observation(resource);
-            match &adaptations[resource] {
-                // Another server, or this one another time, may adapt it.
-                None => Observed::default(),
-                Some(_) if observation.pressure.is_none() && !observation.oom_kill => Observed::default(),
-                Some(adaptation) => controllers[resource]
-                    .get_or_insert_with(|| Controller::new(now, adaptation))
-                    .observe(now, &observation, adaptation),
+            // Another server, or this one another time, may adapt it.
+            let Some(adaptation) = &adaptations[resource] else { return Observed::default() };
+            let observation = report.observation(resource, adaptation.rule);
+            if observation.pressure.is_none() && !observation.oom_kill {
+                return Observed::default();
             }
+            controllers[resource].get_or_insert_with(|| Controller::new(now, adaptation)).observe(
+                now,
+                &observation,
+                adaptation,
+            )
         });
         (Self { seen: now, report, controllers }, observed)
     }

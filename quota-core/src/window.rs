@@ -69,6 +69,18 @@ impl Window {
         &self.sums
     }
 
+    /// What of it was spent in the bucket of `tick` and later ones.
+    pub fn spent_since(&self, tick: Tick) -> Usage {
+        let newest_first = std::iter::once(&self.open).chain(self.closed.iter().rev());
+        let mut sums = Usage::default();
+        for bucket in newest_first.take_while(|bucket| bucket.tick >= tick) {
+            for (resource, amount) in bucket.spent.iter() {
+                sums[resource] += amount;
+            }
+        }
+        sums
+    }
+
     /// Brings the window to `now`: what has become too old leaves.
     ///
     /// A mark ahead of `now` means that the clock stepped back: everything keeps its age and is dated anew

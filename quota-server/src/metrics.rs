@@ -10,9 +10,13 @@ use prometheus::{
 use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
-pub use self::nodes::NodeMetrics;
+pub use self::nodes::{CutFigures, NodeMetrics};
 use crate::config::Policy;
 use crate::store::Cause;
+
+/// Whose denials are counted, as a label: of accounts that are cut on the node, and of others.
+const HEAVY: &str = "heavy";
+const LIGHT: &str = "light";
 
 /// What a check came to, as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,7 @@ impl Operation {
 pub struct Metrics {
     registry: Registry,
     decisions: IntCounterVec,
+    denials: IntCounterVec,
     limits: GaugeVec,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
@@ -152,6 +157,11 @@ impl Metrics {
                 "Checks by outcome, and by the kind, resource and mode of the limit that decided them.",
                 &["outcome", "kind", "resource", "mode"],
             )?,
+            denials: counters(
+                "quota_denials_total",
+                "Checks that were denied by a limit of an account that is cut on the node (heavy), and of another (light).",
+                &["account"],
+            )?,
             limits,
             store_seconds,
             store_errors: counters(
@@ -183,6 +193,9 @@ impl Metrics {
             registry,
         };
         metrics.set_limits(policy);
+        for account in [HEAVY, LIGHT] {
+            metrics.denials.with_label_values(&[account]);
+        }
         for (operation, cause) in
             Operation::ALL.iter().flat_map(|op| Cause::ALL.iter().map(move |cause| (op, cause)))
         {
@@ -197,6 +210,11 @@ impl Metrics {
             (breach.account.kind().as_str(), breach.resource.as_str(), mode.as_str())
         });
         self.decisions.with_label_values(&[outcome.as_str(), kind, resource, mode]).inc();
+    }
+
+    /// Counts a denied check, by whether its account has a limit of its own on the node.
+    pub fn denial(&self, heavy: bool) {
+        self.denials.with_label_values(&[if heavy { HEAVY } else { LIGHT }]).inc();
     }
 
     /// Where the store's latency for an operation is measured.

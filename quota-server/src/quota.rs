@@ -4,6 +4,7 @@ mod backoff;
 mod check;
 mod denials;
 mod error;
+mod explanation;
 mod names;
 mod node_limits;
 mod nodes;
@@ -13,17 +14,22 @@ mod report;
 mod reservation;
 mod retry;
 mod standing;
+mod steps;
 mod words;
 
 use std::sync::Arc;
 
-use quota_core::{Account, Comparison, Here, HereUsed, Ipv6Prefix, PerResource, Subject, WindowLength};
+use quota_core::{
+    Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, PerResource, Subject, Timestamp, Verdict,
+    WindowLength, decide,
+};
 use quota_proto::UsedHere;
 
 pub use backoff::{Backoff, BackoffRequest};
 pub use check::{CheckRequest, CheckResponse, Decision};
 pub use denials::Denials;
 pub use error::QuotaError;
+pub use explanation::{AccountLimit, Denial, Explanation};
 pub use names::Label;
 pub use node_limits::NodeLimits;
 pub use nodes::{NodeCalibration, NodeStanding};
@@ -43,6 +49,14 @@ use crate::store::{Limited, Snapshots, Store};
 struct Compared {
     account: Account,
     comparisons: PerResource<Comparison>,
+    /// The limits of its own that it has on the node.
+    cuts: PerResource<Option<Cut>>,
+}
+
+/// An account of a request, to be judged.
+struct Judged {
+    subject: Subject,
+    cuts: PerResource<Option<Cut>>,
 }
 
 /// The service: its settings, and what it counts with.
@@ -76,10 +90,12 @@ impl Quota {
         let node = node.as_deref();
         let compared = accounts.iter().map(|account| {
             let kind = account.kind();
+            let cuts =
+                PerResource::from_fn(|resource| node.and_then(|node| node.cut(account, resource)).copied());
             let comparisons = PerResource::from_fn(|resource| Comparison {
                 ceiling: self.policy.ceilings(kind)[resource],
                 here: self.node_limit(node, kind, resource).map(|limit| Here {
-                    limit,
+                    limit: cuts[resource].map_or(limit, |cut| Limit::At(cut.limit)),
                     used: match used[kind][resource] {
                         Some(used) => HereUsed::Told(used),
                         None => node
@@ -88,16 +104,22 @@ impl Quota {
                     },
                 }),
             });
-            Compared { account: account.clone(), comparisons }
+            Compared { account: account.clone(), comparisons, cuts }
         });
         compared.collect()
     }
 
-    fn subjects(compared: Vec<Compared>, snapshots: Snapshots) -> Vec<Subject> {
-        let judged = compared.into_iter().zip(snapshots.accounts);
-        judged
-            .map(|(Compared { account, comparisons }, snapshot)| Subject { account, comparisons, snapshot })
-            .collect()
+    fn judged(compared: Vec<Compared>, snapshots: Snapshots) -> Vec<Judged> {
+        let told = compared.into_iter().zip(snapshots.accounts);
+        told.map(|(Compared { account, comparisons, cuts }, snapshot)| Judged {
+            subject: Subject { account, comparisons, snapshot },
+            cuts,
+        })
+        .collect()
+    }
+
+    fn verdict(&self, judged: &[Judged], now: Timestamp) -> Verdict {
+        decide(judged.iter().map(|judged| &judged.subject), now, self.window)
     }
 }
 
@@ -109,3 +131,6 @@ impl From<&Compared> for Limited {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

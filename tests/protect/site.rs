@@ -32,10 +32,11 @@ pub(crate) enum Protection {
 
 /// Limits of CPU adapt to the pressure each 5 s: a minute's interval would outlast the experiment. They leave two fifths of
 /// the CPU free, since who fetches something light needs it at once.
-const LIMITS: [(&str, &str); 6] = [
+const LIMITS: [(&str, &str); 7] = [
     ("QUOTA__ADAPT__CPU__RULE", "aimd"),
     ("QUOTA__ADAPT__CPU__INTERVAL", "5s"),
     ("QUOTA__ADAPT__CPU__SOFT_LIMIT", "0.6"),
+    ("QUOTA__ADAPT__CPU__BACKOFF_FACTOR", "0.9"),
     ("QUOTA__LIMITS__REPO__CPU__INITIAL", "20s"),
     ("QUOTA__LIMITS__USER__CPU__INITIAL", "20s"),
     ("QUOTA__LIMITS__IP__CPU__MODE", "off"),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 
+use quota_core::Resource;
 use quota_proto::v1::quota_service_client::QuotaServiceClient;
 use quota_server::Server;
 use quota_server::config::Config;
@@ -45,11 +46,18 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Starts one on a store, with further settings in lines such as `limits.user.cpu.initial = "10s"`.
+    /// Starts one on a store, with further settings in lines such as `limits.user.cpu.initial = "10s"`. Limits that these
+    /// name no rule for stay as they are set.
     pub async fn start(store: &str, settings: &str) -> Self {
+        let rules: String = Resource::ALL
+            .iter()
+            .map(|resource| format!("adapt.{resource}.rule = "))
+            .filter(|rule| !settings.contains(rule.as_str()))
+            .map(|rule| format!("{rule}\"fixed\"\n"))
+            .collect();
         let text = format!(
             "http.listen = \"127.0.0.1:0\"\ngrpc.listen = \"127.0.0.1:0\"\n\
-             store.url = \"{store}\"\nstore.deadline = \"{DEADLINE}\"\n{settings}"
+             store.url = \"{store}\"\nstore.deadline = \"{DEADLINE}\"\n{rules}{settings}"
         );
         let config = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let server = Server::start(config).await.unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -81,9 +89,13 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// The binary with what every test wants: free ports, and a store that may take its time.
+    /// The binary with what every test wants: free ports, a store that may take its time, and limits that stay as they are
+    /// set unless a rule is named.
     pub fn program() -> Program {
-        Program::of_workspace("quota-server")
+        let rules = ["QUOTA__ADAPT__CPU__RULE", "QUOTA__ADAPT__MEMORY__RULE", "QUOTA__ADAPT__NETWORK__RULE"];
+        let program = Program::of_workspace("quota-server");
+        let program = rules.into_iter().fold(program, |program, rule| program.env(rule, "fixed"));
+        program
             .env("QUOTA__HTTP__LISTEN", "127.0.0.1:0")
             .env("QUOTA__GRPC__LISTEN", "127.0.0.1:0")
             .env("QUOTA__STORE__DEADLINE", DEADLINE)

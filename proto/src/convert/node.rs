@@ -1,7 +1,5 @@
 //! What a fileserver tells of itself, and what is told of it.
 
-use std::collections::BTreeMap;
-
 use quota_core::{
     Account, Cost, InvalidAccount, Kind, Limit, NodeReport, PerKind, PerResource, Ratio, Reason, Resource,
     Used,
@@ -57,7 +55,7 @@ pub fn node_report(
         oom_kill: wire.events.contains(&oom_kill.into()),
         capacity: capacity(wire.capacity.unwrap_or_default())?,
         active: PerKind::new(repo, user, ip),
-        heaviest: BTreeMap::new(),
+        ..NodeReport::default()
     };
     heaviest(&mut report, wire.heaviest, read)?;
     Ok(report)
@@ -95,12 +93,13 @@ fn heaviest(
         let account =
             read(Kind::try_from(wire.kind())?, &wire.id).map_err(|error| Invalid::new("id", error))?;
         let used = read_amounts(wire.used.unwrap_or_default()).map_err(|error| error.within("used"))?;
-        Ok((account, used))
+        let recent = wire.recent.map(read_amounts).transpose().map_err(|error| error.within("recent"))?;
+        Ok((account, used, recent))
     };
     for (at, wire) in wire.into_iter().enumerate() {
-        let (account, used) =
+        let (account, used, recent) =
             read(wire).map_err(|invalid: Invalid| invalid.within(&format!("heaviest[{at}]")))?;
-        report.add_heaviest(account, used);
+        report.add_heaviest(account, used, recent);
     }
     check_heaviest(report)
 }
@@ -129,11 +128,8 @@ pub fn wire_report(node: &str, report: &NodeReport) -> v1::ReportPressureRequest
     let heaviest = report.heaviest.iter().map(|(account, used)| v1::HeavyAccount {
         kind: v1::Kind::from(account.kind()).into(),
         id: account.id().to_owned(),
-        used: Some(v1::Amounts {
-            cpu_micros: wire_used(used, Resource::Cpu),
-            memory_byte_seconds: wire_used(used, Resource::Memory),
-            network_bytes: wire_used(used, Resource::Network),
-        }),
+        used: Some(wire_used(used)),
+        recent: report.recent.get(account).map(wire_used),
     });
     v1::ReportPressureRequest {
         node: node.to_owned(),
@@ -145,9 +141,14 @@ pub fn wire_report(node: &str, report: &NodeReport) -> v1::ReportPressureRequest
     }
 }
 
-/// An amount that may not be known; a sum of several is at most what one may be.
-fn wire_used(used: &Used, resource: Resource) -> Option<u64> {
-    used[resource].map(|used| wire_amount(resource, used).min(Cost::MAX))
+/// Amounts that may not be known; a sum of several is at most what one may be.
+fn wire_used(used: &Used) -> v1::Amounts {
+    let of = |resource| used[resource].map(|used| wire_amount(resource, used).min(Cost::MAX));
+    v1::Amounts {
+        cpu_micros: of(Resource::Cpu),
+        memory_byte_seconds: of(Resource::Memory),
+        network_bytes: of(Resource::Network),
+    }
 }
 
 /// How loaded a node is.
@@ -197,6 +198,8 @@ impl From<Reason> for v1::calibration::Reason {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use quota_core::Ipv6Prefix;
 
     use super::*;
@@ -213,7 +216,8 @@ mod tests {
             oom_kill: true,
             capacity: PerResource::new(Some(16_000), Some(1 << 36), None),
             active: PerKind::new(Some(0), None, Some(51)),
-            heaviest: BTreeMap::from([(network, PerResource::new(Some(310_200_000), None, Some(0)))]),
+            heaviest: BTreeMap::from([(network.clone(), PerResource::new(Some(310_200_000), None, Some(0)))]),
+            recent: BTreeMap::from([(network, PerResource::new(Some(51_700_000), None, None))]),
         };
         assert_eq!(read(wire_report("n", &report)), Ok(report));
     }
@@ -224,6 +228,7 @@ mod tests {
             kind: v1::Kind::Ip.into(),
             id: id.to_owned(),
             used: Some(v1::Amounts { cpu_micros: Some(cpu_micros), ..v1::Amounts::default() }),
+            recent: None,
         };
         let heaviest = vec![heavy("2001:db8:1:1::1", 60), heavy("2001:db8:1:2::1", 1), heavy("192.0.2.1", 5)];
         let wire = v1::ReportPressureRequest { heaviest, ..v1::ReportPressureRequest::default() };

@@ -14,6 +14,7 @@ pub fn resource_standing(resource: Resource, used: u64, comparison: &Comparison)
         here: comparison.here.map(|here| v1::HereStanding {
             used: wire_amount(resource, here.used.of(used)),
             limit: Some(limit(resource, here.limit)),
+            ..v1::HereStanding::default()
         }),
     }
 }
@@ -40,7 +41,7 @@ fn comparison(resource: Resource, wire: &v1::ResourceStanding) -> Result<Compari
     Ok(Comparison { ceiling, here: here.transpose()? })
 }
 
-fn read_limit(resource: Resource, wire: Option<v1::Limit>) -> Result<Limit, Invalid> {
+pub(super) fn read_limit(resource: Resource, wire: Option<v1::Limit>) -> Result<Limit, Invalid> {
     match (wire.and_then(|wire| wire.limit), resource) {
         (Some(v1::limit::Limit::Amount(amount)), Resource::Memory) => Ok(Limit::At(amount / 1024)),
         (Some(v1::limit::Limit::Amount(amount)), Resource::Cpu | Resource::Network) => Ok(Limit::At(amount)),
@@ -96,14 +97,17 @@ mod tests {
         let whole = standing(&PerResource::from_fn(|_| whole));
         assert!(comparisons(&whole).is_ok());
         let cpu = whole.cpu.unwrap();
-        let limit = |limit| v1::ResourceStanding { limit, ..cpu };
+        let limit = |limit| v1::ResourceStanding { limit, ..cpu.clone() };
         let not_unlimited = v1::Limit { limit: Some(v1::limit::Limit::Unlimited(false)) };
         for (field, cpu) in [
             ("cpu", None),
-            ("cpu.mode", Some(v1::ResourceStanding { mode: 0, ..cpu })),
+            ("cpu.mode", Some(v1::ResourceStanding { mode: 0, ..cpu.clone() })),
             ("cpu.limit", Some(limit(None))),
             ("cpu.limit", Some(limit(Some(not_unlimited)))),
-            ("cpu.here.limit", Some(v1::ResourceStanding { here: Some(v1::HereStanding::default()), ..cpu })),
+            (
+                "cpu.here.limit",
+                Some(v1::ResourceStanding { here: Some(v1::HereStanding::default()), ..cpu.clone() }),
+            ),
         ] {
             let invalid = comparisons(&v1::Standing { cpu, ..whole.clone() }).unwrap_err();
             assert_eq!(invalid.field, field);

@@ -1,6 +1,9 @@
+use std::collections::BTreeMap;
+
+use super::blame::{Blame, Cut, Cuts, Load, Step};
 use super::{Adaptation, Range, Rule};
 use crate::time::TOLERANCE_MICROS;
-use crate::{PerKind, Ratio, Timestamp};
+use crate::{Account, PerKind, Ratio, Timestamp};
 
 /// A node that has told nothing for this many intervals is silent: its limits return to `initial`.
 const SILENT_INTERVALS: u64 = 3;
@@ -29,10 +32,12 @@ pub struct Controller {
     pub killed: bool,
     /// The last calibration.
     pub last: Option<Calibration>,
+    /// The limits of single accounts, under the rule `blame`.
+    pub cuts: Cuts,
 }
 
 /// What a report tells of one resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// How loaded the node is; `None` where that is not known, which is not the same as healthy.
     pub pressure: Option<Ratio>,
@@ -40,6 +45,8 @@ pub struct Observation {
     pub oom_kill: bool,
     /// What the heaviest account of each kind used on the node, where it tells.
     pub heaviest: PerKind<Option<u64>>,
+    /// Who used how much, where it tells and the rule asks.
+    pub load: Option<Load>,
 }
 
 /// What followed from a report.
@@ -110,14 +117,14 @@ impl Controller {
             span: 0,
             killed: false,
             last: None,
+            cuts: Cuts::default(),
         }
     }
 
     /// The limits as they are at a moment: those of a node that has been silent for more than three intervals have
     /// taken a step towards `initial` in each further one.
     pub fn limits_at(&self, now: Timestamp, adaptation: &Adaptation) -> PerKind<u64> {
-        let silent = now.as_micros().saturating_sub(self.seen.as_micros());
-        let steps = (silent / adaptation.interval_micros()).saturating_sub(SILENT_INTERVALS);
+        let steps = self.silent_steps(now, adaptation);
         PerKind::from_fn(|kind| {
             let range = adaptation.ranges[kind];
             let limit = self.limits[kind].clamp(range.min, range.max);
@@ -128,6 +135,28 @@ impl Controller {
                 limit.saturating_sub(by).max(range.initial)
             }
         })
+    }
+
+    /// The limits of single accounts as they are at a moment: those of a silent node rise by a step in each interval after
+    /// the third, until they are forgotten.
+    pub fn cuts_at(&self, now: Timestamp, adaptation: &Adaptation) -> BTreeMap<Account, Cut> {
+        let mut raised = Self { cuts: self.cuts.clone(), ..*self };
+        raised.raise_cuts(self.silent_steps(now, adaptation), adaptation);
+        raised.cuts.accounts
+    }
+
+    /// Raises the limits of single accounts by so many steps.
+    fn raise_cuts(&mut self, steps: u64, adaptation: &Adaptation) {
+        for (account, cut) in &mut self.cuts.accounts {
+            cut.limit = cut.limit.saturating_add(steps.saturating_mul(adaptation.step(account.kind())));
+        }
+        self.cuts.forget(&PerKind::from_fn(|kind| adaptation.ranges[kind].max));
+    }
+
+    /// In how many intervals a silent node's limits have taken a step.
+    fn silent_steps(&self, now: Timestamp, adaptation: &Adaptation) -> u64 {
+        let silent = now.as_micros().saturating_sub(self.seen.as_micros());
+        (silent / adaptation.interval_micros()).saturating_sub(SILENT_INTERVALS)
     }
 
     /// Takes a report in, and calibrates the limits where an interval is over, or at once after an OOM kill unless they
@@ -174,6 +203,9 @@ impl Controller {
             if let Some(last) = &mut self.last {
                 last.at = last.at.min(clock);
             }
+            for cut in self.cuts.accounts.values_mut() {
+                cut.since = cut.since.min(clock);
+            }
         }
         rebased
     }
@@ -182,6 +214,7 @@ impl Controller {
     fn resume(&mut self, now: Timestamp, killed: bool, calibrated: bool, adaptation: &Adaptation) {
         let old = self.limits;
         self.limits = self.limits_at(now, adaptation);
+        self.raise_cuts(self.silent_steps(now, adaptation), adaptation);
         self.start_interval(now);
         self.seen = now;
         self.killed = killed;
@@ -213,17 +246,27 @@ impl Controller {
         let pressure = Ratio::from_millionths(self.area.checked_div(self.span).unwrap_or_default());
         let reason = if self.killed { Reason::OomKill } else { adaptation.rule.judge(pressure) };
         let old = self.limits;
+        let blamed = self.blame(now, pressure, reason, observation, adaptation);
         self.limits = PerKind::from_fn(|kind| {
             let Range { min, max, .. } = adaptation.ranges[kind];
             let limit = old[kind];
+            let heaviest = observation.heaviest[kind];
             let moved = match (reason, adaptation.rule) {
+                // Single accounts are cut instead.
+                (_, Rule::Blame(_)) if blamed => limit.saturating_add(adaptation.step(kind)),
                 (Reason::Hot | Reason::OomKill, Rule::Aimd { backoff_factor, .. }) => {
                     backoff_factor.of(limit)
                 }
+                // A limit above what anybody uses holds nobody: cut is what binds.
+                (Reason::Hot | Reason::OomKill, Rule::Blame(blame)) => {
+                    blame.backoff_factor.of(heaviest.unwrap_or(limit).min(limit))
+                }
                 (Reason::Hot | Reason::OomKill, Rule::DoubleHalve) => limit / 2,
                 // A limit that nobody comes near is not raised: it would protect nothing when the load comes.
-                (Reason::Calm, Rule::Aimd { .. }) if is_far_below(observation.heaviest[kind], limit) => limit,
-                (Reason::Calm, Rule::Aimd { .. }) => limit.saturating_add(adaptation.step(kind)),
+                (Reason::Calm, Rule::Aimd { .. }) if is_far_below(heaviest, limit) => limit,
+                (Reason::Calm, Rule::Aimd { .. } | Rule::Blame(_)) => {
+                    limit.saturating_add(adaptation.step(kind))
+                }
                 (Reason::Calm, Rule::DoubleHalve) => limit.saturating_mul(2),
                 (Reason::Steady | Reason::Silent, _) => limit,
             };
@@ -237,6 +280,40 @@ impl Controller {
         self.start_interval(since);
         self.last = Some(Calibration { at: now, reason, pressure, old });
     }
+
+    /// Cuts and raises single accounts, under the rule `blame` and where the node tells who uses what. Returns whether it
+    /// did.
+    fn blame(
+        &mut self,
+        now: Timestamp,
+        pressure: Ratio,
+        reason: Reason,
+        observation: &Observation,
+        adaptation: &Adaptation,
+    ) -> bool {
+        let Rule::Blame(blame) = &adaptation.rule else {
+            self.cuts = Cuts::default();
+            return false;
+        };
+        let Some(load) = &observation.load else {
+            self.raise_cuts(1, adaptation);
+            return false;
+        };
+        let step = Step {
+            blame,
+            load,
+            min: PerKind::from_fn(|kind| adaptation.ranges[kind].min),
+            max: PerKind::from_fn(|kind| adaptation.ranges[kind].max),
+            step: PerKind::from_fn(|kind| adaptation.step(kind)),
+            intervals: adaptation.intervals_in_window(),
+            pressure,
+            hot: reason.is_cut(),
+            killed: reason == Reason::OomKill,
+            now,
+        };
+        step.take(&mut self.cuts);
+        true
+    }
 }
 
 /// Whether the heaviest account is known, and below half of the limit.
@@ -248,7 +325,9 @@ impl Rule {
     fn judge(self, pressure: Ratio) -> Reason {
         let (cold, hot) = match self {
             // What is not hot is calm.
-            Self::Aimd { soft_limit, .. } => (soft_limit, pressure >= soft_limit),
+            Self::Aimd { soft_limit, .. } | Self::Blame(Blame { soft_limit, .. }) => {
+                (soft_limit, pressure >= soft_limit)
+            }
             Self::DoubleHalve => (COLD, pressure > HOT),
         };
         match (hot, pressure < cold) {

@@ -100,6 +100,22 @@ fn below_again_when_enough_has_left() {
 }
 
 #[test]
+fn what_was_spent_since_is_that_of_its_bucket_and_later_ones() {
+    let mut window = Window::default();
+    window.advance(1000);
+    for (tick, amount) in [(950, 1), (990, 2), (991, 4), (1000, 8)] {
+        window.add(tick, cpu(amount));
+    }
+    window.add(991, Cost::ZERO.with_network_bytes(16).unwrap());
+    let since = |tick| window.spent_since(tick);
+    assert_eq!(since(991), PerResource::new(12, 0, 16));
+    assert_eq!(
+        [0, 950, 951, 990, 992, 1000, 1001].map(|tick| since(tick)[Resource::Cpu]),
+        [15, 15, 14, 14, 8, 8, 0]
+    );
+}
+
+#[test]
 fn buckets_that_are_no_window_are_refused() {
     let bucket = |tick, cpu| Bucket { tick, spent: PerResource::new(cpu, 0, 0) };
     let open = bucket(1000, 1);
@@ -160,6 +176,8 @@ proptest! {
             let exact: u64 = log.range(now - 59..=now).map(|(_, amount)| amount).sum();
             prop_assert_eq!(used(&window), exact);
             prop_assert!(used(&window) <= charged, "never above what was charged");
+            let lately: u64 = log.range(now - 9..=now).map(|(_, amount)| amount).sum();
+            prop_assert_eq!(window.spent_since(now - 9)[Resource::Cpu], lately);
             prop_assert!(window.closed.len() < 60);
         }
     }

@@ -115,6 +115,11 @@ impl Settings {
         lookup(&self.merged, path).is_some()
     }
 
+    /// Whether somebody wrote the value at a path: it is not the default, or might as well be another.
+    pub(super) fn is_written(&self, path: &[&str]) -> bool {
+        self.rank(path) > Some(0)
+    }
+
     /// That a value is no good, told with where it was written.
     pub(super) fn fault(&self, path: &[&str], reason: String) -> ConfigError {
         ConfigError::setting(self.origin(path).clone(), (Key::new(path), reason))

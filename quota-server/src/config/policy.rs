@@ -2,8 +2,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use quota_core::{
-    Adaptation, Adaptations, BUCKET_CAP, BUCKETS, Bound, Kind, Limit, Mode, PerKind, PerResource, Range,
-    Ratio, Resource, Rule, WindowLength,
+    Adaptation, Adaptations, BUCKET_CAP, BUCKETS, Blame, Bound, Kind, Limit, Mode, PerKind, PerResource,
+    Range, Ratio, Resource, Rule, WindowLength,
 };
 
 use super::error::ConfigError;
@@ -31,22 +31,31 @@ struct Limits {
     max: Limit,
 }
 
+impl Limits {
+    /// Whether a rule can move a limit between them.
+    fn can_move(&self) -> bool {
+        self.min > Limit::At(0) && self.max != Limit::Unlimited
+    }
+}
+
 /// The rules that can be named.
 #[derive(Clone, Copy, Debug)]
 enum RuleName {
     Fixed,
     Aimd,
     DoubleHalve,
+    Blame,
 }
 
 impl RuleName {
-    const ALL: [Self; 3] = [Self::Fixed, Self::Aimd, Self::DoubleHalve];
+    const ALL: [Self; 4] = [Self::Fixed, Self::Aimd, Self::DoubleHalve, Self::Blame];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
             Self::Aimd => "aimd",
             Self::DoubleHalve => "double-halve",
+            Self::Blame => "blame",
         }
     }
 }
@@ -55,14 +64,8 @@ impl FromStr for RuleName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let one_of = "\"fixed\", \"aimd\" or \"double-halve\"";
-        match Self::ALL.into_iter().find(|name| name.as_str() == text) {
-            Some(name) => Ok(name),
-            None if text == "blame" => {
-                Err(format!("the rule \"blame\" is not available yet: write {one_of}"))
-            }
-            None => Err(format!("must be {one_of}")),
-        }
+        let found = Self::ALL.into_iter().find(|name| name.as_str() == text);
+        found.ok_or_else(|| "must be \"fixed\", \"aimd\", \"double-halve\" or \"blame\"".to_owned())
     }
 }
 
@@ -97,10 +100,10 @@ impl Policy {
                 limits(settings, Kind::User, resource, window.length())?,
                 limits(settings, Kind::Ip, resource, window.length())?,
             );
-            policy.adaptations[resource] = adaptation(settings, resource, &limits)?;
-            let adapted = policy.adaptations[resource].is_some();
-            for (kind, Limits { mode, initial, max, .. }) in limits.iter() {
-                let limit = if adapted { *max } else { *initial };
+            policy.adaptations[resource] = adaptation(settings, resource, &limits, window)?;
+            for (kind, Limits { mode, initial, .. }) in limits.iter() {
+                let adapted = policy.adaptations[resource].as_ref();
+                let limit = adapted.map_or(*initial, |adaptation| Limit::At(adaptation.ranges[kind].max));
                 policy.ceilings[kind][resource] = Bound { limit, mode: *mode };
             }
         }
@@ -134,6 +137,7 @@ fn adaptation(
     settings: &Settings,
     resource: Resource,
     limits: &PerKind<Limits>,
+    window: WindowLength,
 ) -> Result<Option<Adaptation>, ConfigError> {
     let key = |name| ["adapt", resource.as_str(), name];
     let ratio = |name, least, most| settings.decimal(&key(name), |value| ratio(value, least, most));
@@ -146,8 +150,15 @@ fn adaptation(
     let name = settings.text(&key("rule"), str::parse::<RuleName>)?;
     let (rule, interval) = match name {
         RuleName::Fixed => return Ok(None),
+        // The default is no reason to refuse limits that no rule can move.
+        RuleName::Blame
+            if !settings.is_written(&key("rule")) && !limits.iter().all(|(_, l)| l.can_move()) =>
+        {
+            return Ok(None);
+        }
         RuleName::Aimd => (Rule::Aimd { soft_limit, backoff_factor }, interval),
         RuleName::DoubleHalve => (Rule::DoubleHalve, EACH_SECOND),
+        RuleName::Blame => (Rule::Blame(Blame { soft_limit, backoff_factor, window }), interval),
     };
     let of = |kind| range(settings, kind, resource, &limits[kind], name);
     let ranges = PerKind::new(of(Kind::Repo)?, of(Kind::User)?, of(Kind::Ip)?);
@@ -168,6 +179,12 @@ fn range(
     };
     match (limits.min, limits.initial, limits.max) {
         (Limit::At(0), ..) => Err(fault("min", "must be more than 0, which would stop everything,")),
+        // Single accounts are cut instead of their kind.
+        (Limit::At(min), Limit::At(initial), Limit::At(max)) if matches!(rule, RuleName::Blame) => {
+            let written = |name| settings.is_written(&["limits", kind.as_str(), resource.as_str(), name]);
+            let most = if written("initial") && !written("max") { initial } else { max };
+            Ok(Range { min, initial: most, max: most })
+        }
         (Limit::At(min), Limit::At(initial), Limit::At(max)) => Ok(Range { min, initial, max }),
         _ => Err(fault("max", "must be an amount, since steps are shares of it,")),
     }

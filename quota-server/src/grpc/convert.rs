@@ -9,8 +9,9 @@ use quota_proto::{
 };
 
 use crate::quota::{
-    Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Label, NodeCalibration,
-    NodeStanding, PressureRequest, Pressured, ReportRequest, Reported, Retry, Standing, StandingRequest,
+    AccountLimit, Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Denial,
+    Explanation, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest, Reported,
+    Retry, Standing, StandingRequest,
 };
 
 pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
@@ -111,7 +112,12 @@ impl From<Standing> for v1::Standing {
     fn from(standing: Standing) -> Self {
         let of = |resource: Resource| {
             let (used, comparison) = &standing.resources[resource];
-            Some(resource_standing(resource, *used, comparison))
+            let mut wire = resource_standing(resource, *used, comparison);
+            if let (Some(here), Some(Explanation { since, why })) = (&mut wire.here, &standing.own[resource])
+            {
+                (here.since, here.why) = (Some(duration(*since)), why.clone());
+            }
+            Some(wire)
         };
         Self {
             kind: v1::Kind::from(standing.account.kind()).into(),
@@ -121,9 +127,18 @@ impl From<Standing> for v1::Standing {
             cpu: of(Resource::Cpu),
             memory: of(Resource::Memory),
             network: of(Resource::Network),
-            // Every account has the limits of its kind: there are no others yet.
-            own: false,
+            own: standing.own.iter().any(|(_, own)| own.is_some()),
         }
+    }
+}
+
+impl From<&Denial> for v1::Breach {
+    fn from(denial: &Denial) -> Self {
+        let mut wire = Self::from(&denial.breach);
+        if let Some(Explanation { since, why }) = &denial.explanation {
+            (wire.since, wire.why) = (Some(duration(*since)), why.clone());
+        }
+        wire
     }
 }
 
@@ -153,7 +168,7 @@ impl From<Pressured> for v1::ReportPressureResponse {
             node: pressured.node.into(),
             calibrated: pressured.calibrated,
             limits: Some(wire_limits(&pressured.limits)),
-            accounts: Vec::new(),
+            accounts: pressured.accounts.iter().map(account_limit).collect(),
         }
     }
 }
@@ -170,8 +185,27 @@ impl From<NodeStanding> for v1::Node {
             last_calibrations: calibrations.collect(),
             capacity: Some(wire_capacity(&node.report.capacity)),
             active: Some(wire_active(&node.report.active)),
+            accounts: node
+                .accounts
+                .into_iter()
+                .map(|(limit, Explanation { since, why })| v1::AccountLimit {
+                    since: Some(duration(since)),
+                    why,
+                    ..account_limit(&limit)
+                })
+                .collect(),
             node: node.name.into(),
         }
+    }
+}
+
+fn account_limit(AccountLimit { account, resource, limit: most }: &AccountLimit) -> v1::AccountLimit {
+    v1::AccountLimit {
+        kind: v1::Kind::from(account.kind()).into(),
+        id: account.id().to_owned(),
+        resource: v1::Resource::from(*resource).into(),
+        limit: Some(limit(*resource, *most)),
+        ..v1::AccountLimit::default()
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use quota_core::{Breach, Cost, Limit, PerKind, PerResource, Resource, Used};
+use quota_core::{Cost, Limit, PerKind, PerResource, Resource, Used};
 use quota_proto::wire_amount;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+
+use crate::quota::{AccountLimit, Denial, Explanation};
 
 /// A cost in a body; what is absent is nothing.
 #[derive(Default, Deserialize)]
@@ -144,13 +146,34 @@ pub(super) fn each(value: impl FnMut(Resource) -> Value) -> Value {
     values.iter().map(|(resource, value)| (resource.as_str().to_owned(), value.clone())).collect()
 }
 
-pub(super) fn breach(breach: &Breach) -> Value {
-    json!({
+/// A limit that is reached, and why it is what it is.
+pub(super) fn denial(denial: &Denial) -> Value {
+    let breach = &denial.breach;
+    let body = json!({
         "kind": breach.account.kind().as_str(),
         "id": breach.account.id(),
         "resource": breach.resource.as_str(),
         "used": amount(breach.resource, breach.used),
         "limit": limit(breach.resource, breach.limit),
         "scope": breach.scope.as_str(),
+    });
+    explained(body, denial.explanation.as_ref())
+}
+
+pub(super) fn account_limit(AccountLimit { account, resource, limit: most }: &AccountLimit) -> Value {
+    json!({
+        "kind": account.kind().as_str(),
+        "id": account.id(),
+        "resource": resource.as_str(),
+        "limit": limit(*resource, *most),
     })
+}
+
+/// An object with since when and why a limit is an account's own, if it is.
+pub(super) fn explained(mut body: Value, explanation: Option<&Explanation>) -> Value {
+    if let Some(Explanation { since, why }) = explanation {
+        body["since_seconds"] = since.as_secs_f64().into();
+        body["why"] = why.as_str().into();
+    }
+    body
 }

@@ -37,7 +37,7 @@ pub(super) async fn backoff(
                 "backoff": true,
                 "retry_after_seconds": retry.after.as_secs_f64(),
                 "permanent": retry.permanent,
-                "denied_by": amounts::breach(&denied_by),
+                "denied_by": amounts::denial(&denied_by),
             }));
             ([(RETRY_AFTER, retry.header_seconds().to_string())], body).into_response()
         }

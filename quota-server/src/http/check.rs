@@ -72,7 +72,7 @@ pub(super) async fn check(
                 body["reservation"] = reservation.to_string().into();
             }
             if let Some(shadow) = shadow {
-                body["shadow"] = amounts::breach(&shadow);
+                body["shadow"] = amounts::denial(&shadow);
             }
             let remaining = Remaining::least(&response.standings, reserved);
             let headers = remaining.map(|remaining| rate_limit::allowed(&remaining, window));
@@ -82,10 +82,10 @@ pub(super) async fn check(
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "over-quota", "Over quota")
                 .with("detail", denial_in_words(&denied_by, &node, window))
                 .with("decision", "deny")
-                .with("denied_by", amounts::breach(&denied_by))
+                .with("denied_by", amounts::denial(&denied_by))
                 .with("standings", standings)
                 .retry(retry);
-            (rate_limit::denied(&denied_by, window, retry), problem).into_response()
+            (rate_limit::denied(&denied_by.breach, window, retry), problem).into_response()
         }
     })
 }

@@ -30,12 +30,16 @@ pub(super) async fn node(
 fn node_json(node: &NodeStanding) -> Value {
     let report = &node.report;
     let active = report.active.iter().filter_map(|(kind, active)| Some((kind.as_str(), (*active)?)));
+    let accounts = node
+        .accounts
+        .iter()
+        .map(|(limit, explanation)| amounts::explained(amounts::account_limit(limit), Some(explanation)));
     json!({
         "node": node.name,
         "seen_ago_seconds": node.seen_ago.as_secs_f64(),
         "pressure": told(|resource| report.pressure[resource].map(|share| json!(f64::from(share)))),
         "limits": amounts::limits(&node.limits),
-        "accounts": [],
+        "accounts": accounts.collect::<Vec<_>>(),
         "last_calibrations": told(|resource| {
             node.calibrations[resource].as_ref().map(|calibration| calibration_json(resource, calibration))
         }),

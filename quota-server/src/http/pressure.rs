@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use axum::extract::State;
 use quota_core::{Account, Cost, Ipv6Prefix, Kind, NodeReport, PerKind, PerResource, Ratio, Used};
 use quota_proto::{CAPACITY_BOUNDS, Invalid, check_heaviest};
@@ -8,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::Http;
-use super::amounts;
+use super::amounts::{self, UsedBody};
 use super::bounded::Bounded;
 use super::extract::Json;
 use super::object::Object;
@@ -76,6 +74,7 @@ struct HeavyBody {
     memory: Option<Cost>,
     #[serde(deserialize_with = "amounts::known_network")]
     network: Option<Cost>,
+    recent: Option<Object<UsedBody>>,
 }
 
 fn share<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Ratio>, D::Error> {
@@ -111,12 +110,12 @@ impl PressureBody {
             oom_kill: events.0.iter().any(|event| matches!(event, Event::OomKill)),
             capacity: PerResource::new(capacity.0.cpu, capacity.0.memory, capacity.0.network),
             active: PerKind::new(active.0.repo, active.0.user, active.0.ip),
-            heaviest: BTreeMap::new(),
+            ..NodeReport::default()
         };
         for (at, Object(heavy)) in heaviest.0.into_iter().enumerate() {
-            let (account, used) =
+            let (account, used, recent) =
                 heavy.read(prefix).map_err(|invalid| invalid.within(&format!("heaviest[{at}]")))?;
-            report.add_heaviest(account, used);
+            report.add_heaviest(account, used, recent);
         }
         check_heaviest(&report)?;
         Ok(PressureRequest { node: PressureRequest::node(node.as_deref())?, report })
@@ -124,10 +123,11 @@ impl PressureBody {
 }
 
 impl HeavyBody {
-    fn read(self, prefix: Ipv6Prefix) -> Result<(Account, Used), Invalid> {
+    fn read(self, prefix: Ipv6Prefix) -> Result<(Account, Used, Option<Used>), Invalid> {
         let kind = self.kind.parse().map_err(|error| Invalid::new("kind", error))?;
         let account = Account::new(kind, &self.id, prefix).map_err(|error| Invalid::new("id", error))?;
-        Ok((account, amounts::used(self.cpu, self.memory, self.network)))
+        let recent = self.recent.map(|Object(recent)| recent.into());
+        Ok((account, amounts::used(self.cpu, self.memory, self.network), recent))
     }
 }
 
@@ -141,7 +141,6 @@ pub(super) async fn pressure(
         "node": pressured.node,
         "calibrated": pressured.calibrated,
         "limits": amounts::limits(&pressured.limits),
-        // No rule sets limits of single accounts yet.
-        "accounts": [],
+        "accounts": pressured.accounts.iter().map(amounts::account_limit).collect::<Vec<_>>(),
     })))
 }

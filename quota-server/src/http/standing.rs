@@ -45,10 +45,11 @@ pub(super) fn standing_json(standing: &Standing) -> Value {
                 "mode": ceiling.mode.as_str(),
             });
             if let Some(here) = here {
-                body["here"] = json!({
+                let here = json!({
                     "used": amounts::amount(resource, here.used.of(used)),
                     "limit": amounts::limit(resource, here.limit),
                 });
+                body["here"] = amounts::explained(here, standing.own[resource].as_ref());
             }
             body
         }),

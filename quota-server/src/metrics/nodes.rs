@@ -1,7 +1,8 @@
 use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use prometheus::{GaugeVec, IntCounterVec, Opts, Registry};
+use prometheus::{CounterVec, GaugeVec, IntCounterVec, Opts, Registry};
 use quota_core::{Kind, Limit, PerKind, PerResource, Ratio, Reason, Resource};
 
 use super::limit_value;
@@ -21,7 +22,22 @@ pub struct NodeMetrics {
     limits: GaugeVec,
     pressure: GaugeVec,
     calibrations: IntCounterVec,
+    pressure_seconds: CounterVec,
+    cut_accounts: GaugeVec,
+    lowest_cuts: GaugeVec,
+    cut_share: GaugeVec,
     labels: Mutex<BTreeSet<Box<str>>>,
+}
+
+/// The limits of single accounts of a resource on a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CutFigures {
+    /// How many accounts of each kind have one.
+    pub accounts: PerKind<u32>,
+    /// The lowest of each kind, in the internal unit.
+    pub lowest: PerKind<Option<u64>>,
+    /// What those accounts use of all that is used on the node, 0 to 1.
+    pub share: f64,
 }
 
 impl NodeMetrics {
@@ -37,6 +53,12 @@ impl NodeMetrics {
         );
         let calibrations = IntCounterVec::new(calibrations, &["node", "resource", "reason"])?;
         registry.register(Box::new(calibrations.clone()))?;
+        let pressure_seconds = Opts::new(
+            "quota_node_pressure_seconds_total",
+            "Seconds of the intervals in which the pressure of a node called for lower limits, told to this server.",
+        );
+        let pressure_seconds = CounterVec::new(pressure_seconds, &["node", "resource"])?;
+        registry.register(Box::new(pressure_seconds.clone()))?;
         Ok(Self {
             limits: gauges(
                 "quota_node_limit",
@@ -50,6 +72,22 @@ impl NodeMetrics {
                 &["node", "resource"],
             )?,
             calibrations,
+            pressure_seconds,
+            cut_accounts: gauges(
+                "quota_node_cut_accounts",
+                "How many accounts have a limit of their own on a node.",
+                &["node", "kind", "resource"],
+            )?,
+            lowest_cuts: gauges(
+                "quota_node_cut_limit_lowest",
+                "The lowest limit of a single account on a node, in the unit of quota_node_limit; no value where there is none.",
+                &["node", "kind", "resource"],
+            )?,
+            cut_share: gauges(
+                "quota_node_cut_share",
+                "What the accounts with a limit of their own use of all that is used on a node, 0 to 1.",
+                &["node", "resource"],
+            )?,
             labels: Mutex::default(),
         })
     }
@@ -60,6 +98,7 @@ impl NodeMetrics {
         node: &str,
         limits: &PerKind<PerResource<Limit>>,
         pressure: &PerResource<Option<Ratio>>,
+        cuts: &PerResource<CutFigures>,
     ) {
         let mut labels = self.labels.lock();
         if !has_label(&mut labels, node) {
@@ -79,12 +118,32 @@ impl NodeMetrics {
                 None => drop(self.pressure.remove_label_values(&labels)),
             }
         }
+        for (resource, cuts) in cuts.iter() {
+            self.show_cuts(node, resource, cuts);
+        }
     }
 
-    /// Counts a step that this server carried out.
-    pub fn calibrated(&self, node: &str, resource: Resource, reason: Reason) {
+    fn show_cuts(&self, node: &str, resource: Resource, cuts: &CutFigures) {
+        self.cut_share.with_label_values(&[node, resource.as_str()]).set(cuts.share);
+        for kind in Kind::ALL {
+            let labels = [node, kind.as_str(), resource.as_str()];
+            self.cut_accounts.with_label_values(&labels).set(cuts.accounts[kind].into());
+            match cuts.lowest[kind] {
+                Some(lowest) => {
+                    let lowest = limit_value(resource, Limit::At(lowest));
+                    self.lowest_cuts.with_label_values(&labels).set(lowest);
+                }
+                None => drop(self.lowest_cuts.remove_label_values(&labels)),
+            }
+        }
+    }
+
+    /// Counts a step that this server carried out, at the end of an interval.
+    pub fn calibrated(&self, node: &str, resource: Resource, reason: Reason, interval: Duration) {
         let node = if has_label(&mut self.labels.lock(), node) { node } else { OTHER };
         self.calibrations.with_label_values(&[node, resource.as_str(), reason.as_str()]).inc();
+        let hot = if matches!(reason, Reason::Hot | Reason::OomKill) { interval } else { Duration::ZERO };
+        self.pressure_seconds.with_label_values(&[node, resource.as_str()]).inc_by(hot.as_secs_f64());
     }
 
     /// Drops what is shown of nodes that are not known any more.
@@ -103,8 +162,12 @@ impl NodeMetrics {
         for resource in Resource::ALL {
             let resource = resource.as_str();
             let _ = self.pressure.remove_label_values(&[node, resource]);
+            let _ = self.pressure_seconds.remove_label_values(&[node, resource]);
+            let _ = self.cut_share.remove_label_values(&[node, resource]);
             for kind in Kind::ALL {
-                let _ = self.limits.remove_label_values(&[node, kind.as_str(), resource]);
+                for gauges in [&self.limits, &self.cut_accounts, &self.lowest_cuts] {
+                    let _ = gauges.remove_label_values(&[node, kind.as_str(), resource]);
+                }
             }
             for reason in Reason::ALL {
                 let _ = self.calibrations.remove_label_values(&[node, resource, reason.as_str()]);
@@ -127,6 +190,8 @@ fn has_label(labels: &mut BTreeSet<Box<str>>, node: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use prometheus::TextEncoder;
+
     use super::*;
 
     #[test]
@@ -138,14 +203,50 @@ mod tests {
         for node in
             ["a\"b", "x\ny", "ü", "other", &"n".repeat(65)].map(str::to_owned).into_iter().chain(names)
         {
-            metrics.show(&node, &limits, &PerResource::from_fn(|_| Some(Ratio::ONE)));
-            metrics.calibrated(&node, Resource::Cpu, Reason::Hot);
+            let cuts = CutFigures { lowest: PerKind::from_fn(|_| Some(1)), ..CutFigures::default() };
+            let pressure = PerResource::from_fn(|_| Some(Ratio::ONE));
+            metrics.show(&node, &limits, &pressure, &PerResource::from_fn(|_| cuts));
+            metrics.calibrated(&node, Resource::Cpu, Reason::Hot, Duration::from_secs(5));
         }
         let series = |registry: &Registry| {
             registry.gather().iter().map(|family| family.get_metric().len()).sum::<usize>()
         };
-        assert_eq!(series(&registry), 256 * (9 + 3 + 1) + 1);
+        // Limits, accounts and the lowest by kind and resource; pressure and share by resource; steps and seconds.
+        const OF_A_NODE: usize = 3 * 9 + 2 * 3 + 2;
+        assert_eq!(series(&registry), 256 * OF_A_NODE + 2);
         metrics.retain(&HashSet::from(["node-7", "not-known-yet"]));
-        assert_eq!(series(&registry), 9 + 3 + 1 + 1);
+        assert_eq!(series(&registry), OF_A_NODE + 2);
+    }
+
+    #[test]
+    fn cuts_and_hot_intervals_are_shown_and_an_end_of_them_too() {
+        let registry = Registry::new();
+        let metrics = NodeMetrics::new(&registry).unwrap();
+        let limits = PerKind::from_fn(|_| PerResource::from_fn(|_| Limit::At(1)));
+        let show = |cpu| {
+            let cuts = PerResource::new(cpu, CutFigures::default(), CutFigures::default());
+            metrics.show("n", &limits, &PerResource::default(), &cuts);
+        };
+        let text = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        show(CutFigures {
+            accounts: PerKind::new(0, 3, 0),
+            lowest: PerKind::new(None, Some(12_500_000), None),
+            share: 0.75,
+        });
+        for reason in [Reason::Hot, Reason::Calm, Reason::OomKill] {
+            metrics.calibrated("n", Resource::Cpu, reason, Duration::from_secs(5));
+        }
+        for line in [
+            "quota_node_cut_accounts{kind=\"user\",node=\"n\",resource=\"cpu\"} 3",
+            "quota_node_cut_accounts{kind=\"repo\",node=\"n\",resource=\"cpu\"} 0",
+            "quota_node_cut_limit_lowest{kind=\"user\",node=\"n\",resource=\"cpu\"} 12.5",
+            "quota_node_cut_share{node=\"n\",resource=\"cpu\"} 0.75",
+            "quota_node_pressure_seconds_total{node=\"n\",resource=\"cpu\"} 10",
+        ] {
+            assert!(text().lines().any(|shown| shown == line), "{line}\n{}", text());
+        }
+        show(CutFigures::default());
+        assert!(!text().contains("quota_node_cut_limit_lowest{"), "{}", text());
+        assert!(text().contains("quota_node_cut_accounts{kind=\"user\",node=\"n\",resource=\"cpu\"} 0"));
     }
 }

@@ -1,7 +1,7 @@
-use quota_core::{Accounts, Breach, decide};
+use quota_core::Accounts;
 use quota_proto::UsedHere;
 
-use super::{Label, Quota, QuotaError, Retry};
+use super::{Denial, Label, Quota, QuotaError, Retry};
 use crate::config::FailPolicy;
 
 /// Who asks whether to back off.
@@ -23,7 +23,7 @@ pub enum Backoff {
     /// A check would be denied.
     Yes {
         /// By what.
-        denied_by: Breach,
+        denied_by: Denial,
         /// How long.
         retry: Retry,
     },
@@ -40,11 +40,12 @@ impl Quota {
         };
         let now = snapshots.now;
         let compared = self.compare(request.accounts.as_slice(), &request.node, &UsedHere::default());
-        let subjects = Self::subjects(compared, snapshots);
-        Ok(match decide(&subjects, now, self.window).denied_by {
+        let judged = Self::judged(compared, snapshots);
+        Ok(match self.verdict(&judged, now).denied_by {
             None => Backoff::No,
-            Some(denied_by) => {
-                let retry = Retry::for_attempt(&denied_by, request.attempt, self.window, self.jitter);
+            Some(breach) => {
+                let retry = Retry::for_attempt(&breach, request.attempt, self.window, self.jitter);
+                let denied_by = Denial::new(breach, &judged, &request.node, now, self.window);
                 Backoff::Yes { denied_by, retry }
             }
         })

@@ -1,7 +1,7 @@
-use quota_core::{Accounts, Breach, Cost, Mode, decide};
+use quota_core::{Accounts, Cost, Mode};
 use quota_proto::UsedHere;
 
-use super::{Label, Quota, QuotaError, Reservation, Retry, Standing};
+use super::{Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
 use crate::config::FailPolicy;
 use crate::metrics::Outcome;
 use crate::store::{Limited, StoreError};
@@ -42,12 +42,12 @@ pub enum Decision {
         /// False where the store was not asked.
         checked: bool,
         /// The shadowed limit that would have refused.
-        shadow: Option<Breach>,
+        shadow: Option<Denial>,
     },
     /// Come back later.
     Deny {
         /// The limit that refused.
-        denied_by: Breach,
+        denied_by: Denial,
         /// When.
         retry: Retry,
     },
@@ -64,16 +64,19 @@ impl Quota {
         match self.store.admit(&limited, price).await {
             Ok(admitted) => {
                 let now = admitted.snapshots.now;
-                let subjects = Self::subjects(compared, admitted.snapshots);
-                let standings =
-                    subjects.iter().map(|subject| Standing::new(subject, now, self.window)).collect();
-                let verdict = decide(&subjects, now, self.window);
+                let judged = Self::judged(compared, admitted.snapshots);
+                let standings = judged
+                    .iter()
+                    .map(|judged| Standing::new(judged, &request.node, now, self.window))
+                    .collect();
+                let verdict = self.verdict(&judged, now);
+                let denial = |breach| Denial::new(breach, &judged, &request.node, now, self.window);
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
                         let reservation = Reservation { tick: admitted.tick, amounts: price };
-                        self.allow((!price.is_zero()).then_some(reservation), verdict.shadowed)
+                        self.allow((!price.is_zero()).then_some(reservation), verdict.shadowed.map(denial))
                     }
-                    Some(denied_by) if !admitted.allowed => self.deny(&request, denied_by),
+                    Some(denied_by) if !admitted.allowed => self.deny(&request, denial(denied_by)),
                     // The store compares the same usage with the same limits.
                     _ => return Err(self.fail(StoreError::Malformed("its decision is not ours".to_owned()))),
                 };
@@ -90,18 +93,19 @@ impl Quota {
         }
     }
 
-    fn allow(&self, reservation: Option<Reservation>, shadow: Option<Breach>) -> Decision {
+    fn allow(&self, reservation: Option<Reservation>, shadow: Option<Denial>) -> Decision {
         match &shadow {
             None => self.metrics.decision(Outcome::Allow, None),
-            Some(breach) => self.metrics.decision(Outcome::Shadow, Some((breach, Mode::Shadow))),
+            Some(shadow) => self.metrics.decision(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow))),
         }
         Decision::Allow { reservation, checked: true, shadow }
     }
 
-    fn deny(&self, request: &CheckRequest, denied_by: Breach) -> Decision {
-        self.metrics.decision(Outcome::Deny, Some((&denied_by, Mode::Enforce)));
+    fn deny(&self, request: &CheckRequest, denied_by: Denial) -> Decision {
+        self.metrics.decision(Outcome::Deny, Some((&denied_by.breach, Mode::Enforce)));
+        self.metrics.denial(denied_by.heavy);
         self.denials.tell(&denied_by, &request.node, &request.rpc);
-        let retry = Retry::new(&denied_by, self.jitter);
+        let retry = Retry::new(&denied_by.breach, self.jitter);
         Decision::Deny { denied_by, retry }
     }
 

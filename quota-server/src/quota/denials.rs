@@ -1,10 +1,10 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
-use quota_core::{Account, Breach, Limit};
+use quota_core::{Account, Limit};
 
-use super::Label;
 use super::words::in_words;
+use super::{Denial, Label};
 
 /// The most accounts whose denials are counted apart in a second.
 const MAX_ACCOUNTS: usize = 1024;
@@ -27,7 +27,8 @@ struct Second {
 }
 
 impl Denials {
-    pub(super) fn tell(&self, denied_by: &Breach, node: &Label, rpc: &Label) {
+    pub(super) fn tell(&self, denial: &Denial, node: &Label, rpc: &Label) {
+        let denied_by = &denial.breach;
         if !self.second.lock().is_first(&denied_by.account) {
             return;
         }
@@ -40,6 +41,7 @@ impl Denials {
             limit = in_words(resource, denied_by.limit),
             node = node.as_str(),
             rpc = rpc.as_str(),
+            why = denial.explanation.as_ref().map(|explained| &*explained.why),
             "denied"
         );
     }

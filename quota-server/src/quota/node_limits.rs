@@ -1,15 +1,16 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use quota_core::{
-    Account, Adaptations, Kind, Limit, NodeState, PerKind, PerResource, Resource, Timestamp, WindowLength,
+    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Resource, Rule,
+    Timestamp, WindowLength,
 };
 
-use super::Quota;
-use crate::metrics::Metrics;
+use super::{AccountLimit, Quota};
+use crate::metrics::{CutFigures, Metrics};
 use crate::store::Nodes;
 
 /// What is older than this is told to operators.
@@ -30,6 +31,8 @@ pub(super) struct KnownNode {
     state: NodeState,
     now: Timestamp,
     limits: PerResource<Option<PerKind<u64>>>,
+    /// The limits of single accounts, where they are lower.
+    cuts: PerResource<BTreeMap<Account, Cut>>,
 }
 
 impl Default for NodeLimits {
@@ -85,7 +88,19 @@ impl KnownNode {
             let controller = state.controllers[resource].as_ref()?;
             Some(controller.limits_at(now, adaptations[resource].as_ref()?))
         });
-        Self { state, now, limits }
+        let cuts = PerResource::from_fn(|resource| {
+            let controller = state.controllers[resource].as_ref();
+            // Under another rule nothing moves what an earlier one has left behind.
+            let blame = |adaptation: &&Adaptation| matches!(adaptation.rule, Rule::Blame(_));
+            let adaptation = adaptations[resource].as_ref().filter(blame);
+            let Some((controller, adaptation)) = controller.zip(adaptation) else { return BTreeMap::new() };
+            let mut cuts = controller.cuts_at(now, adaptation);
+            if let Some(limits) = &limits[resource] {
+                cuts.retain(|account, cut| cut.limit < limits[account.kind()]);
+            }
+            cuts
+        });
+        Self { state, now, limits, cuts }
     }
 
     pub(super) const fn state(&self) -> &NodeState {
@@ -95,6 +110,42 @@ impl KnownNode {
     /// The adapted limit; `None` where pressure has not been told yet.
     pub(super) fn limit(&self, kind: Kind, resource: Resource) -> Option<u64> {
         Some(self.limits[resource]?[kind])
+    }
+
+    /// The account's own limit, where it is lower than that of its kind.
+    pub(super) fn cut(&self, account: &Account, resource: Resource) -> Option<&Cut> {
+        self.cuts[resource].get(account)
+    }
+
+    /// The limits of single accounts.
+    pub(super) fn account_limits(&self) -> impl Iterator<Item = (AccountLimit, &Cut)> {
+        self.cuts.iter().flat_map(|(resource, cuts)| {
+            cuts.iter().map(move |(account, cut)| {
+                let limit = Limit::At(cut.limit);
+                (AccountLimit { account: account.clone(), resource, limit }, cut)
+            })
+        })
+    }
+
+    /// How many accounts of each kind have limits of their own, and what they make up.
+    fn cut_figures(&self) -> PerResource<CutFigures> {
+        PerResource::from_fn(|resource| {
+            let (cuts, mut figures) = (&self.cuts[resource], CutFigures::default());
+            let mut used = PerKind::<u64>::default();
+            for (account, cut) in cuts {
+                let kind = account.kind();
+                figures.accounts[kind] += 1;
+                figures.lowest[kind] =
+                    Some(figures.lowest[kind].map_or(cut.limit, |lowest| lowest.min(cut.limit)));
+                let more = self.state.report.used(account, resource).unwrap_or_default();
+                used[kind] = used[kind].saturating_add(more);
+            }
+            // What a user spends, his address spends too: the kinds do not add up.
+            let most = used.iter().map(|(_, used)| *used).max().unwrap_or_default();
+            let mean = self.state.controllers[resource].as_ref().map_or(0, |controller| controller.cuts.mean);
+            figures.share = if mean == 0 { 0.0 } else { (most as f64 / mean as f64).min(1.0) };
+            figures
+        })
     }
 
     /// What an account used on the node, by its last report.
@@ -123,7 +174,8 @@ impl Quota {
     }
 
     pub(super) fn show_node(&self, name: &str, node: &KnownNode) {
-        self.metrics.nodes.show(name, &self.limits_of(Some(node)), &node.state().report.pressure);
+        let pressure = &node.state().report.pressure;
+        self.metrics.nodes.show(name, &self.limits_of(Some(node)), pressure, &node.cut_figures());
     }
 
     /// The limits in force on a node: those that are adapted, and the fixed ones.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use quota_core::{Limit, NodeReport, PerKind, PerResource, Ratio, Reason};
 
 use super::node_limits::KnownNode;
-use super::{Label, Quota, QuotaError};
+use super::{AccountLimit, Explanation, Label, Quota, QuotaError};
 
 /// A fileserver that tells its pressure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct NodeStanding {
     pub report: NodeReport,
     /// The limits in force on it.
     pub limits: PerKind<PerResource<Limit>>,
+    /// Those of single accounts.
+    pub accounts: Vec<(AccountLimit, Explanation)>,
     /// The last step of each resource that is adapted.
     pub calibrations: PerResource<Option<NodeCalibration>>,
 }
@@ -56,7 +58,15 @@ impl Quota {
                         new: controller.limits,
                     })
                 });
+                let accounts = state.account_limits().map(|(limit, cut)| {
+                    let AccountLimit { account, resource, .. } = &limit;
+                    let explanation =
+                        Explanation::new(account, *resource, cut, &node.name, known.now, self.window);
+                    (limit, explanation)
+                });
+                let accounts = accounts.collect();
                 NodeStanding {
+                    accounts,
                     name: node.name,
                     seen_ago: ago(state.state().seen),
                     report: state.state().report.clone(),

@@ -1,9 +1,8 @@
-use quota_core::{Calibration, Kind, Limit, NodeReport, NodeState, PerKind, PerResource, Resource};
+use quota_core::{Limit, NodeReport, PerKind, PerResource};
 use quota_proto::Invalid;
 
 use super::node_limits::KnownNode;
-use super::words::in_words;
-use super::{Label, Quota, QuotaError};
+use super::{AccountLimit, Label, Quota, QuotaError};
 
 /// How loaded a fileserver is.
 #[derive(Clone, Debug)]
@@ -23,6 +22,8 @@ pub struct Pressured {
     pub calibrated: bool,
     /// The limits in force on it.
     pub limits: PerKind<PerResource<Limit>>,
+    /// Those of single accounts.
+    pub accounts: Vec<AccountLimit>,
 }
 
 impl PressureRequest {
@@ -50,42 +51,11 @@ impl Quota {
         let pressured = Pressured {
             calibrated: calibrated.calibrated.iter().any(|(_, calibrated)| *calibrated),
             limits: self.limits_of(Some(&known)),
+            accounts: known.account_limits().map(|(limit, _)| limit).collect(),
             node,
         };
         self.show_node(&pressured.node, &known);
         self.nodes.learn(&pressured.node, known);
         Ok(pressured)
-    }
-
-    /// Counts the last step of each of these resources and says it in the log, once.
-    pub(super) fn tell_steps(&self, node: &str, state: &NodeState, stepped: &PerResource<bool>) {
-        for (resource, _) in stepped.iter().filter(|(_, stepped)| **stepped) {
-            if let Some(controller) = &state.controllers[resource]
-                && let Some(last) = &controller.last
-                && self.nodes.is_news(node, resource, last.at)
-            {
-                self.metrics.nodes.calibrated(node, resource, last.reason);
-                tell(node, resource, last, &controller.limits);
-            }
-        }
-    }
-}
-
-/// Says each limit that changed in the log.
-fn tell(node: &str, resource: Resource, calibration: &Calibration, limits: &PerKind<u64>) {
-    for kind in Kind::ALL {
-        let (old, new) = (calibration.old[kind], limits[kind]);
-        if old != new {
-            tracing::info!(
-                node,
-                kind = kind.as_str(),
-                resource = resource.as_str(),
-                old = in_words(resource, Limit::At(old)),
-                new = in_words(resource, Limit::At(new)),
-                reason = calibration.reason.as_str(),
-                pressure = f64::from(calibration.pressure),
-                "limit changed"
-            );
-        }
     }
 }

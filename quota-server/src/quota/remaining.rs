@@ -56,6 +56,7 @@ mod tests {
         Standing {
             account: Account::new(kind, name, Ipv6Prefix::default()).unwrap(),
             resources: PerResource::new(cpu, memory, network),
+            own: PerResource::default(),
             over: false,
             retry_after: Duration::ZERO,
         }

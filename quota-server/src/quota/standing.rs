@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use quota_core::{Account, Comparison, PerResource, Subject, Timestamp, WindowLength, decide};
+use quota_core::{Account, Comparison, PerResource, Timestamp, WindowLength, decide};
 use quota_proto::{Invalid, UsedHere};
 
-use super::{Label, Quota, QuotaError};
+use super::{Explanation, Judged, Label, Quota, QuotaError};
 
 /// Whose standing.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Standing {
     pub account: Account,
     /// How much of each resource was used, in internal units, and what is compared with it.
     pub resources: PerResource<(u64, Comparison)>,
+    /// Of each resource of which it has a limit of its own on the node, why.
+    pub own: PerResource<Option<Explanation>>,
     /// Whether an enforced limit is reached.
     pub over: bool,
     /// When none is any more, if nothing is spent; exact.
@@ -28,12 +30,14 @@ pub struct Standing {
 }
 
 impl Standing {
-    pub(super) fn new(subject: &Subject, now: Timestamp, window: WindowLength) -> Self {
+    pub(super) fn new(judged: &Judged, node: &Label, now: Timestamp, window: WindowLength) -> Self {
+        let subject = &judged.subject;
         let breach = decide([subject], now, window).denied_by;
         let usage = subject.snapshot.usage();
         Self {
             account: subject.account.clone(),
             resources: PerResource::from_fn(|resource| (usage[resource], subject.comparisons[resource])),
+            own: Explanation::of(judged, node, now, window),
             over: breach.is_some(),
             retry_after: breach.map_or(Duration::ZERO, |breach| breach.retry_after),
         }
@@ -46,9 +50,9 @@ impl Quota {
         let account = std::slice::from_ref(&request.account);
         let snapshots = self.store.usage(account).await?;
         let now = snapshots.now;
-        let subject =
-            Self::subjects(self.compare(account, &request.node, &UsedHere::default()), snapshots).pop();
-        let subject = subject.ok_or_else(|| Invalid::new("id", "must name an account"))?;
-        Ok(Standing::new(&subject, now, self.window))
+        let judged =
+            Self::judged(self.compare(account, &request.node, &UsedHere::default()), snapshots).pop();
+        let judged = judged.ok_or_else(|| Invalid::new("id", "must name an account"))?;
+        Ok(Standing::new(&judged, &request.node, now, self.window))
     }
 }

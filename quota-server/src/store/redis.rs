@@ -2,6 +2,7 @@
 
 mod codec;
 mod connections;
+mod cuts_codec;
 mod manager;
 mod node_codec;
 mod nodes;

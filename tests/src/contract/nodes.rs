@@ -126,6 +126,7 @@ async fn what_is_known_of_a_node_is_the_same_for_every_server(fixture: &Fixture)
                 (user("bob"), PerResource::default()),
             ]
             .into(),
+            recent: [(user("alice"), PerResource::new(Some(51_700_000), None, None))].into(),
         };
         fixture.tell(name, &under(0.1), &aimd()).await;
         let told = fixture.tell(name, &report, &aimd()).await;

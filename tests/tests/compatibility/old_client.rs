@@ -91,7 +91,9 @@ async fn it_works_on_each_store() {
 async fn it_works_where_limits_are_adapted() {
     let redis = RedisServer::start().await;
     for store in [MEMORY, &redis.url()] {
-        let settings = format!("{SETTINGS}adapt.cpu.rule = \"aimd\"\nlimits.user.cpu.max = \"200s\"\n");
+        let settings = format!(
+            "{SETTINGS}adapt.cpu.rule = \"aimd\"\nadapt.cpu.interval = \"60s\"\nlimits.user.cpu.max = \"200s\"\n"
+        );
         let server = TestServer::start(store, &settings).await;
         assert_works(&mut Client::new(server.channel.clone())).await;
     }

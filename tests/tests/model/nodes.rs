@@ -1,11 +1,12 @@
 //! `lua/calibrate.lua` does what `quota_core::Controller` says, under random reports, clocks and settings.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use fastrand::Rng;
 use quota_core::{
-    Adaptation, Adaptations, Cost, NodeReport, NodeState, PerKind, PerResource, Range, Ratio, Reason,
-    Resource, Rule, Timestamp,
+    Account, Adaptation, Adaptations, Blame, Cost, Ipv6Prefix, Kind, NodeReport, NodeState, PerKind,
+    PerResource, Range, Ratio, Reason, Resource, Rule, Timestamp, WindowLength,
 };
 use quota_server::store::{RedisStore, Store};
 use quota_tests::redis::RedisServer;
@@ -18,6 +19,10 @@ const OPERATIONS: u32 = 6_000;
 
 /// As large as a limit can be.
 const LARGEST: u64 = 60 * ((1 << 40) - 1);
+
+fn account(kind: Kind, name: &str) -> Account {
+    Account::new(kind, name, Ipv6Prefix::default()).expect("a name")
+}
 
 struct Random(Rng);
 
@@ -41,9 +46,14 @@ impl Random {
     }
 
     fn adaptation(&mut self) -> Option<Adaptation> {
-        let rule = match self.0.u8(..5) {
+        let rule = match self.0.u8(..6) {
             0 => return None,
-            1..3 => Rule::DoubleHalve,
+            1 => Rule::DoubleHalve,
+            2..4 => Rule::Blame(Blame {
+                soft_limit: self.ratio(),
+                backoff_factor: self.ratio(),
+                window: WindowLength::default(),
+            }),
             _ => Rule::Aimd { soft_limit: self.ratio(), backoff_factor: self.ratio() },
         };
         let interval = Duration::from_micros(self.0.u64(1_000_000..20_000_000));
@@ -61,14 +71,25 @@ impl Random {
             (random.0.u8(..4) > 0).then(|| random.0.u64(..=most))
         };
         let used = |random: &mut Self| PerResource::from_fn(|_| amount(random));
-        let heaviest = (0..self.0.usize(..3)).map(|number| (user(&number.to_string()), used(self))).collect();
-        NodeReport {
+        let most = if self.0.bool() { Cost::MAX } else { 1000 };
+        let capacity = PerResource::from_fn(|_| (self.0.u8(..8) > 0).then(|| self.0.u64(1..=most)));
+        let mut report = NodeReport {
+            capacity,
             pressure: PerResource::from_fn(|_| (self.0.u8(..5) > 0).then(|| self.ratio())),
             oom_kill: self.0.u8(..8) == 0,
-            active: PerKind::from_fn(|_| self.0.bool().then(|| self.0.u32(..100))),
-            heaviest,
+            active: PerKind::from_fn(|_| (self.0.u8(..8) > 0).then(|| self.0.u32(..100))),
             ..NodeReport::default()
+        };
+        for number in 0..self.0.usize(..12) {
+            let account = match number % 3 {
+                0 => user(&format!("{}", self.0.u8(..20))),
+                1 => account(Kind::Repo, &format!("{}", self.0.u8(..20))),
+                _ => account(Kind::Ip, &format!("10.0.0.{}", self.0.u8(..20))),
+            };
+            let recent = self.0.bool().then(|| used(self));
+            report.add_heaviest(account, used(self), recent);
         }
+        report
     }
 
     fn pass(&mut self) -> Duration {
@@ -90,6 +111,8 @@ struct Run {
     model: Option<NodeState>,
     reasons: [u32; Reason::ALL.len()],
     rebased: u32,
+    /// How many cuts were seen made, and forgotten.
+    cuts: [usize; 2],
 }
 
 impl Run {
@@ -105,6 +128,7 @@ impl Run {
             model: None,
             reasons: [0; Reason::ALL.len()],
             rebased: 0,
+            cuts: [0; 2],
         }
     }
 
@@ -118,6 +142,16 @@ impl Run {
             self.clock.advance(self.random.pass()).await;
         }
         let (now, report): (Timestamp, _) = (self.clock.now(), self.random.report());
+        let cut = |model: &Option<NodeState>| -> HashSet<(Resource, Account)> {
+            let controllers = model.iter().flat_map(|model| model.controllers.iter());
+            let cuts =
+                controllers.filter_map(|(resource, controller)| Some((resource, controller.as_ref()?)));
+            cuts.flat_map(|(resource, controller)| {
+                controller.cuts.accounts.keys().map(move |account| (resource, account.clone()))
+            })
+            .collect()
+        };
+        let before = cut(&self.model);
         let (model, observed) = NodeState::observe(self.model.take(), now, report.clone(), &self.adaptations);
         let place = format!("{place}\n{report:?}\n{:?}", self.adaptations);
         let got = self.store.calibrate("model", &report, &self.adaptations).await;
@@ -136,6 +170,9 @@ impl Run {
             }
         }
         self.model = Some(model);
+        let after = cut(&self.model);
+        self.cuts[0] += after.difference(&before).count();
+        self.cuts[1] += before.difference(&after).count();
     }
 }
 
@@ -148,12 +185,16 @@ async fn limits_of_nodes() {
             run.step(&format!("QUOTA_MODEL_SEED={seed}, nodes, operation {number}")).await;
         }
         println!(
-            "seed {seed}, nodes: {:?} in the order of {:?}, rebased {}",
+            "seed {seed}, nodes: {:?} in the order of {:?}, rebased {}, cut and forgotten {:?}",
             run.reasons,
             Reason::ALL,
-            run.rebased
+            run.rebased,
+            run.cuts
         );
         let least = run.reasons.into_iter().chain([run.rebased]).min();
-        assert!(least > Some(5), "the operations of seed {seed} prove little");
+        assert!(
+            least > Some(5) && run.cuts.iter().all(|cuts| *cuts > 100),
+            "the operations of seed {seed} prove little"
+        );
     }
 }

@@ -4,6 +4,7 @@ mod accounts;
 mod admission;
 mod backing_off;
 mod breaches;
+mod cuts;
 mod nodes;
 mod refusals;
 mod releases;

@@ -8,7 +8,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Names, Pressure, Report, Request};
+use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
 
 pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) -> Seen {
     let seen = match request {
@@ -99,11 +99,11 @@ fn standing(wire: v1::Standing) -> (Standing, Duration) {
     let kind = wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
     let [cpu, memory, network] = [wire.cpu, wire.memory, wire.network].map(|resource| resource.unwrap());
     let used = Amounts { cpu: cpu.used, memory: memory.used, network: network.used };
+    let here = cpu.here.as_ref().map(|here| (here.used, limit(here.limit).expect("an amount")));
     let limits = [cpu, memory, network].map(|resource| {
         let mode = resource.mode().as_str_name().trim_start_matches("MODE_").to_lowercase();
         (limit(resource.limit), mode)
     });
-    let here = cpu.here.map(|here| (here.used, limit(here.limit).expect("an amount")));
     let exact = duration(wire.retry_after.expect("retry_after"));
     (Standing { kind, id: wire.id, over: wire.over, used, limits, here }, exact)
 }
@@ -137,22 +137,28 @@ fn check(check: &Check) -> v1::CheckRequest {
     v1::CheckRequest { node, rpc, accounts, class, price, used_here }
 }
 
-fn pressure(pressure: &Pressure) -> v1::ReportPressureRequest {
-    let heaviest = pressure.heaviest.iter().map(|(kind, id, used)| v1::HeavyAccount {
+pub(crate) fn pressure(pressure: &Pressure) -> v1::ReportPressureRequest {
+    let amounts = |amounts: &Amounts| v1::Amounts {
+        cpu_micros: Some(amounts.cpu),
+        memory_byte_seconds: Some(amounts.memory),
+        network_bytes: Some(amounts.network),
+    };
+    let heaviest = pressure.heaviest.iter().map(|Heavy { kind, id, used, recent }| v1::HeavyAccount {
         kind: v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default().into(),
         id: id.clone(),
-        used: Some(v1::Amounts {
-            cpu_micros: Some(used.cpu),
-            memory_byte_seconds: Some(used.memory),
-            network_bytes: Some(used.network),
-        }),
+        used: Some(amounts(used)),
+        recent: recent.as_ref().map(amounts),
     });
     let oom_kill = v1::report_pressure_request::Event::OomKill.into();
     v1::ReportPressureRequest {
         node: pressure.node.clone(),
         pressure: Some(v1::Pressure { cpu: pressure.cpu, memory: pressure.memory, network: None }),
         events: if pressure.oom_kill { vec![oom_kill] } else { Vec::new() },
-        capacity: Some(v1::Capacity { cpu_millicores: pressure.cores, ..v1::Capacity::default() }),
+        capacity: Some(v1::Capacity {
+            cpu_millicores: pressure.cores,
+            memory_bytes: pressure.bytes,
+            ..v1::Capacity::default()
+        }),
         active: Some(v1::Active { user: pressure.active_users, ..v1::Active::default() }),
         heaviest: heaviest.collect(),
     }

@@ -7,7 +7,7 @@ use quota_tests::openapi::judge;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Names, Pressure, Report, Request};
+use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
     match request {
@@ -207,10 +207,13 @@ fn node(json: &Value) -> Node {
     }
 }
 
-fn pressure_body(pressure: &Pressure) -> Value {
-    let heaviest = pressure.heaviest.iter().map(|(kind, id, used)| {
+pub(crate) fn pressure_body(pressure: &Pressure) -> Value {
+    let heaviest = pressure.heaviest.iter().map(|Heavy { kind, id, used, recent }| {
         let mut heavy = cost(*used);
         (heavy["kind"], heavy["id"]) = ((*kind).into(), id.as_str().into());
+        if let Some(recent) = recent {
+            heavy["recent"] = cost(*recent);
+        }
         heavy
     });
     let mut body = json!({
@@ -224,7 +227,10 @@ fn pressure_body(pressure: &Pressure) -> Value {
         }
     }
     if let Some(cores) = pressure.cores {
-        body["capacity"] = json!({ "cpu": cores as f64 / 1000.0 });
+        body["capacity"]["cpu"] = (cores as f64 / 1000.0).into();
+    }
+    if let Some(bytes) = pressure.bytes {
+        body["capacity"]["memory"] = bytes.into();
     }
     if let Some(users) = pressure.active_users {
         body["active"] = json!({ "user": users });

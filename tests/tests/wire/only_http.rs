@@ -62,7 +62,11 @@ async fn a_deny_is_a_problem_document_in_words_and_numbers() {
 
 #[tokio::test]
 async fn an_allow_tells_what_is_left_of_the_limit_that_is_nearest() {
-    let server = TestServer::start(MEMORY, &format!("{LIMITS}adapt.cpu.rule = \"aimd\"\n")).await;
+    let server = TestServer::start(
+        MEMORY,
+        &format!("{LIMITS}adapt.cpu.rule = \"aimd\"\nadapt.cpu.interval = \"60s\"\n"),
+    )
+    .await;
     let all = json!({ "user": "alice", "repo": "r", "ip": "192.0.2.1" });
     let headers = async |check: Value| {
         let answer = post(&server.http, "/v1/check", &check).await;

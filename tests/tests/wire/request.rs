@@ -87,9 +87,19 @@ pub(crate) struct Pressure {
     pub(crate) oom_kill: bool,
     /// Thousandths of a core.
     pub(crate) cores: Option<u64>,
+    /// How much memory the node has, in bytes.
+    pub(crate) bytes: Option<u64>,
     pub(crate) active_users: Option<u32>,
-    /// The kind is a name, so that unknown ones can be sent.
-    pub(crate) heaviest: Vec<(&'static str, String, Amounts)>,
+    pub(crate) heaviest: Vec<Heavy>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Heavy {
+    /// A name, so that unknown ones can be sent.
+    pub(crate) kind: &'static str,
+    pub(crate) id: String,
+    pub(crate) used: Amounts,
+    pub(crate) recent: Option<Amounts>,
 }
 
 pub(crate) fn pressure(node: &str) -> Pressure {
@@ -102,7 +112,13 @@ impl Pressure {
     }
 
     pub(crate) fn heavy(mut self, kind: &'static str, id: &str, used: Amounts) -> Self {
-        self.heaviest.push((kind, id.to_owned(), used));
+        self.heaviest.push(Heavy { kind, id: id.to_owned(), used, recent: None });
+        self
+    }
+
+    /// The same of the last one, in the last ten seconds.
+    pub(crate) fn of_which_recent(mut self, recent: Amounts) -> Self {
+        self.heaviest.last_mut().expect("an account").recent = Some(recent);
         self
     }
 }

@@ -47,8 +47,7 @@ impl Node {
 
     fn tell(&mut self, seconds: f64, pressure: f64) -> bool {
         let pressure = Some(ratio(pressure));
-        self.observe(seconds, Observation { pressure, oom_kill: false, heaviest: PerKind::default() })
-            .calibrated
+        self.observe(seconds, Observation { pressure, ..Observation::default() }).calibrated
     }
 
     /// Tells the same pressure each tenth of a second; returns how often the limits were calibrated.
@@ -60,7 +59,7 @@ impl Node {
 
     fn kill(&mut self, seconds: f64) -> bool {
         let observation =
-            Observation { pressure: Some(ratio(0.1)), oom_kill: true, heaviest: PerKind::default() };
+            Observation { pressure: Some(ratio(0.1)), oom_kill: true, ..Observation::default() };
         self.observe(seconds, observation).calibrated
     }
 
@@ -157,7 +156,7 @@ fn a_limit_that_nobody_comes_near_is_not_raised() {
     let mut node = Node::new(aimd());
     let heaviest = PerKind::new(Some(49), Some(50), None);
     for second in 1..=10 {
-        let observation = Observation { pressure: Some(ratio(0.1)), oom_kill: false, heaviest };
+        let observation = Observation { pressure: Some(ratio(0.1)), heaviest, ..Observation::default() };
         node.observe(f64::from(second), observation);
     }
     let limits = node.controller.limits;
@@ -168,8 +167,7 @@ fn a_limit_that_nobody_comes_near_is_not_raised() {
 fn what_is_not_told_is_neither_healthy_nor_a_sign_of_life() {
     let mut node = Node::new(aimd());
     let before = node.controller.clone();
-    let nothing =
-        Observation { pressure: None, oom_kill: false, heaviest: PerKind::new(Some(1), Some(1), Some(1)) };
+    let nothing = Observation { heaviest: PerKind::new(Some(1), Some(1), Some(1)), ..Observation::default() };
     assert_eq!(node.observe(100.0, nothing), Observed::default());
     assert_eq!(node.controller, before);
 }
@@ -218,7 +216,7 @@ fn a_clock_that_stepped_back_begins_an_interval_anew_and_a_little_is_now() {
     let mut node = Node::new(aimd());
     node.hold(0..9, 1.0);
     let back = Timestamp::from_micros(START - 3600 * SECOND);
-    let hot = Observation { pressure: Some(Ratio::ONE), oom_kill: false, heaviest: PerKind::default() };
+    let hot = Observation { pressure: Some(Ratio::ONE), ..Observation::default() };
     assert_eq!(
         node.controller.observe(back, &hot, &node.adaptation),
         Observed { calibrated: false, rebased: true }
@@ -244,6 +242,89 @@ fn limits_outside_of_a_range_that_was_narrowed_come_into_it() {
     assert_eq!(node.limit(), 10, "half of 100, held down to 10");
 }
 
+fn blame() -> Adaptation {
+    let rule =
+        Blame { soft_limit: ratio(0.9), backoff_factor: ratio(0.5), window: crate::WindowLength::default() };
+    let range = Range { min: 20, initial: 200, max: 200 };
+    Adaptation { rule: Rule::Blame(rule), ranges: PerKind::from_fn(|_| range), ..aimd() }
+}
+
+#[test]
+fn who_does_not_tell_who_uses_what_has_limits_of_kinds_cut_from_what_binds() {
+    let mut node = Node::new(blame());
+    let tell = |node: &mut Node, seconds: f64, pressure, user| {
+        let heaviest = PerKind::new(None, user, Some(500));
+        let pressure = Some(ratio(pressure));
+        let told = Observation { pressure, heaviest, ..Observation::default() };
+        assert!(node.observe(seconds, told).calibrated);
+        let limits = &node.controller.limits;
+        [limits[Kind::Repo], limits[Kind::User], limits[Kind::Ip]]
+    };
+    assert_eq!(
+        tell(&mut node, 10.0, 0.95, Some(120)),
+        [100, 60, 100],
+        "half of the lower of limit and heaviest"
+    );
+    assert_eq!(tell(&mut node, 20.0, 0.95, Some(10)), [50, 20, 50], "not below the least");
+    assert_eq!(tell(&mut node, 30.0, 0.5, None), [70, 40, 70]);
+    assert!(node.controller.cuts.accounts.is_empty());
+}
+
+#[test]
+fn limits_of_kinds_return_to_the_most_where_single_accounts_are_cut() {
+    let mut node = Node::new(blame());
+    node.hold(0..10, 0.95);
+    assert!(node.tell(10.0, 0.95));
+    assert_eq!(node.limit(), 100);
+    let load = Some(Load { capacity: 1000, active: PerKind::new(None, Some(1), None), ..Load::default() });
+    let hot = Observation { pressure: Some(Ratio::ONE), load, ..Observation::default() };
+    for (seconds, limit) in [(20.0, 120), (30.0, 140), (40.0, 160), (50.0, 180), (60.0, 200), (70.0, 200)] {
+        assert!(node.observe(seconds, hot.clone()).calibrated);
+        assert_eq!(node.limit(), limit);
+    }
+}
+
+/// A node of 1000 a window on which alice alone used 600.
+fn alice_cut() -> (Node, Account) {
+    let alice = Account::new(Kind::User, "alice", crate::Ipv6Prefix::default()).unwrap();
+    let mut node = Node::new(blame());
+    let load = Load {
+        capacity: 1000,
+        active: PerKind::new(None, Some(10), None),
+        accounts: BTreeMap::from([(alice.clone(), crate::Spending { used: 100, rate: 600 })]),
+    };
+    let hot = Observation { pressure: Some(Ratio::ONE), load: Some(load), ..Observation::default() };
+    assert!(node.observe(10.0, hot).calibrated);
+    assert_eq!(node.controller.cuts.accounts[&alice].limit, 100);
+    (node, alice)
+}
+
+#[test]
+fn the_limits_of_accounts_on_a_silent_node_rise_by_steps_and_are_forgotten() {
+    let (mut node, alice) = alice_cut();
+    let limit_at = |node: &Node, seconds: u64| {
+        let cuts =
+            node.controller.cuts_at(Timestamp::from_micros(START + seconds * SECOND), &node.adaptation);
+        cuts.get(&alice).map(|cut| cut.limit)
+    };
+    assert_eq!([10, 49, 50, 60, 89].map(|at| limit_at(&node, at)), [100, 100, 120, 140, 180].map(Some));
+    assert_eq!(limit_at(&node, 90), None);
+    assert!(node.tell(65.0, 0.5), "the step after a silence");
+    assert_eq!(limit_at(&node, 65), Some(140));
+    assert!(node.tell(165.0, 0.5));
+    assert_eq!(node.controller.cuts.accounts.len(), 0);
+    assert_eq!(node.controller.cuts.levels, PerKind::default());
+}
+
+#[test]
+fn a_cut_is_not_dated_after_a_clock_that_stepped_back() {
+    let (mut node, alice) = alice_cut();
+    let clock = Timestamp::from_micros(START - 100 * SECOND);
+    let told = Observation { pressure: Some(ratio(0.5)), ..Observation::default() };
+    assert!(node.controller.observe(clock, &told, &node.adaptation).rebased);
+    assert_eq!(node.controller.cuts.accounts[&alice].since, clock);
+}
+
 proptest! {
     /// In whatever order things happen, limits stay in their range, and cuts are an interval apart, or nearly.
     #[test]
@@ -257,7 +338,7 @@ proptest! {
         let mut cut: Option<u64> = None;
         for (passed, pressure, oom_kill) in reports {
             now += passed / if halve { 10 } else { 1 };
-            let observation = Observation { pressure: Some(ratio(pressure)), oom_kill, heaviest: PerKind::default() };
+            let observation = Observation { pressure: Some(ratio(pressure)), oom_kill, ..Observation::default() };
             let before = controller.limits;
             let observed = controller.observe(Timestamp::from_micros(now), &observation, &adaptation);
             prop_assert!(!observed.rebased);

@@ -1,7 +1,9 @@
 use std::fs;
 use std::time::Duration;
 
-use quota_core::{Adaptation, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule};
+use quota_core::{
+    Adaptation, Blame, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule, WindowLength,
+};
 
 use super::super::{Config, FailPolicy, StoreUrl};
 use super::from_env;
@@ -46,8 +48,11 @@ fn the_defaults_are_those_of_the_public_interface() {
 fn a_later_layer_wins_and_a_partial_table_keeps_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("quota.toml");
-    fs::write(&path, "[store]\nfail = \"closed\"\npool_size = 3\n[limits.user.cpu]\ninitial = \"90s\"\n")
-        .unwrap();
+    fs::write(
+        &path,
+        "[store]\nfail = \"closed\"\npool_size = 3\n[limits.user.cpu]\ninitial = \"90s\"\nmax = \"90s\"\n",
+    )
+    .unwrap();
     let env = [
         ("QUOTA__STORE__POOL_SIZE", "4"),
         ("QUOTA__LIMITS__USER__CPU__MODE", "shadow"),
@@ -125,7 +130,7 @@ fn every_loopback_address_is_accepted_without_tokens() {
 #[test]
 fn a_rule_moves_limits_between_min_and_max_and_the_ceiling_is_max() {
     let text = "[adapt.cpu]\nrule = \"aimd\"\ninterval = \"30s\"\nbackoff_factor = 0.75\nsoft_limit = 1\n\
-                [adapt.memory]\nrule = \"double-halve\"\n\
+                [adapt.memory]\nrule = \"double-halve\"\n[adapt.network]\nrule = \"fixed\"\n\
                 [limits.user.cpu]\nmin = \"2s\"\ninitial = \"50s\"\nmax = \"200s\"\n";
     let policy = Config::from_toml(text).unwrap().policy;
     let seconds = |min: u64, initial: u64, max: u64| Range {
@@ -144,4 +149,43 @@ fn a_rule_moves_limits_between_min_and_max_and_the_ceiling_is_max() {
     let ceiling = |resource| policy.ceilings(Kind::User)[resource].limit;
     assert_eq!(ceiling(Resource::Cpu), Limit::At(200_000_000));
     assert_eq!(ceiling(Resource::Network), Limit::At(10 << 30));
+}
+
+#[test]
+fn by_default_single_accounts_are_cut_and_the_limits_of_their_kind_stay_at_the_most() {
+    let policy = Config::from_toml("window.length = \"6s\"").unwrap().policy;
+    for (resource, soft_limit) in
+        [(Resource::Cpu, 900_000), (Resource::Memory, 750_000), (Resource::Network, 900_000)]
+    {
+        let adaptation = policy.adaptations()[resource].unwrap();
+        let blame = Blame {
+            soft_limit: Ratio::from_millionths(soft_limit),
+            backoff_factor: Ratio::from_millionths(750_000),
+            window: WindowLength::new(Duration::from_secs(6)).unwrap(),
+        };
+        assert_eq!((adaptation.rule, adaptation.interval), (Rule::Blame(blame), Duration::from_secs(5)));
+        assert_eq!(adaptation.step, Ratio::from_millionths(50_000));
+    }
+    for (written, seconds) in [
+        ("", 100),
+        ("initial = \"50s\"", 50),
+        ("max = \"150s\"", 150),
+        ("initial = \"50s\"\nmax = \"150s\"", 150),
+    ] {
+        let policy = Config::from_toml(&format!("[limits.user.cpu]\n{written}")).unwrap().policy;
+        let most = seconds * 1_000_000;
+        let range = Range { min: 1_000_000, initial: most, max: most };
+        assert_eq!(policy.adaptations()[Resource::Cpu].unwrap().ranges[Kind::User], range, "{written}");
+        assert_eq!(policy.ceilings(Kind::User)[Resource::Cpu].limit, Limit::At(most), "{written}");
+    }
+}
+
+#[test]
+fn the_default_rule_leaves_alone_what_no_rule_can_move() {
+    for written in ["max = \"unlimited\"", "min = \"0\""] {
+        let policy = Config::from_toml(&format!("[limits.user.network]\n{written}")).unwrap().policy;
+        assert_eq!(policy.adaptations()[Resource::Network], None, "{written}");
+        assert_eq!(policy.ceilings(Kind::User)[Resource::Network].limit, Limit::At(10 << 30), "{written}");
+        assert!(policy.adaptations()[Resource::Cpu].is_some());
+    }
 }

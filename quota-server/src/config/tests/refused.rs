@@ -74,8 +74,16 @@ fn settings_that_are_no_good_are_told_by_key_and_reason() {
             "limits.ip.memory.min",
             "must be more than 0, which would stop everything, under adapt.memory.rule = \"double-halve\"",
         ),
-        ("[adapt.network]\nrule = \"blame\"", "adapt.network.rule", "not available yet"),
-        ("[adapt.cpu]\nrule = \"pid\"", "adapt.cpu.rule", "must be \"fixed\", \"aimd\" or \"double-halve\""),
+        (
+            "adapt.network.rule = \"blame\"\nlimits.repo.network.max = \"unlimited\"",
+            "limits.repo.network.max",
+            "must be an amount, since steps are shares of it, under adapt.network.rule = \"blame\"",
+        ),
+        (
+            "[adapt.cpu]\nrule = \"pid\"",
+            "adapt.cpu.rule",
+            "must be \"fixed\", \"aimd\", \"double-halve\" or \"blame\"",
+        ),
         ("[ip]\nipv6_prefix = 0", "ip.ipv6_prefix", "must be from 1 to 128"),
         ("[ip]\nipv6_prefix = 129", "ip.ipv6_prefix", "must be from 1 to 128"),
         ("[ip]\nipv6_prefix = 320", "ip.ipv6_prefix", "must be from 1 to 128"),

@@ -2,13 +2,14 @@
 
 use prost::Message as _;
 use quota_core::{
-    Account, Adaptation, Adaptations, Calibration, Controller, NodeReport, NodeState, Observation, PerKind,
-    PerResource, Ratio, Reason, Resource, Rule, Timestamp,
+    Account, Adaptation, Adaptations, Blame, Calibration, Controller, Cuts, NodeReport, NodeState,
+    Observation, PerKind, PerResource, Ratio, Reason, Resource, Rule, Timestamp,
 };
 use quota_proto::{node_report, v1, wire_report};
 use redis::Value;
 
 use super::codec::{integer, malformed, push, read, small, timestamp};
+use super::cuts_codec::read_cuts;
 use crate::store::{Calibrated, Node, Nodes, StoreError};
 
 /// What comes before the blocks of the resources in a node's state, and the length of each block.
@@ -27,7 +28,9 @@ pub(super) fn parameters(report: &NodeReport, adaptations: &Adaptations) -> Vec<
     for (resource, adaptation) in adaptations.iter() {
         match adaptation {
             None => packed.resize(packed.len() + 109, 0),
-            Some(adaptation) => parameters_of(&mut packed, &report.observation(resource), adaptation),
+            Some(adaptation) => {
+                parameters_of(&mut packed, &report.observation(resource, adaptation.rule), adaptation)
+            }
         }
     }
     packed
@@ -36,6 +39,7 @@ pub(super) fn parameters(report: &NodeReport, adaptations: &Adaptations) -> Vec<
 fn parameters_of(packed: &mut Vec<u8>, observation: &Observation, adaptation: &Adaptation) {
     let (rule, soft_limit, backoff_factor) = match adaptation.rule {
         Rule::Aimd { soft_limit, backoff_factor } => (1, soft_limit, backoff_factor),
+        Rule::Blame(Blame { soft_limit, backoff_factor, .. }) => (3, soft_limit, backoff_factor),
         Rule::DoubleHalve => (2, Ratio::default(), Ratio::default()),
     };
     packed.push(rule);
@@ -58,10 +62,12 @@ pub(super) fn report(node: &str, report: &NodeReport) -> Vec<u8> {
 }
 
 pub(super) fn calibrated(reply: &[Value], report: &NodeReport) -> Result<Calibrated, StoreError> {
-    let [seconds, micros, Value::BulkString(state), calibrated, rebased, repaired] = reply else {
+    let [seconds, micros, Value::BulkString(state), calibrated, rebased, repaired, Value::BulkString(cuts)] =
+        reply
+    else {
         return Err(malformed("calibrate: shape"));
     };
-    let (seen, controllers) = controllers(state).ok_or_else(|| malformed("calibrate: state"))?;
+    let (seen, controllers) = controllers(state, Some(cuts)).ok_or_else(|| malformed("calibrate: state"))?;
     let calibrated = integer(calibrated)?;
     Ok(Calibrated {
         now: timestamp(seconds, micros)?,
@@ -106,8 +112,12 @@ pub(super) fn nodes(
 }
 
 fn node_state(fields: &[Value]) -> Option<NodeState> {
-    let [Value::BulkString(state), Value::BulkString(report), ..] = fields else { return None };
-    let (seen, controllers) = controllers(state)?;
+    let [Value::BulkString(state), Value::BulkString(report), _, cuts] = fields else { return None };
+    let cuts = match cuts {
+        Value::BulkString(cuts) => Some(cuts.as_slice()),
+        _ => None,
+    };
+    let (seen, controllers) = controllers(state, cuts)?;
     let report = v1::ReportPressureRequest::decode(report.as_slice()).ok()?;
     Some(NodeState { seen, report: node_report(report, Account::from_spelling).ok()?, controllers })
 }
@@ -119,16 +129,18 @@ fn ours(fields: &[Value], caller: [u8; CALLER]) -> PerResource<bool> {
     PerResource::from_fn(|_| callers.next() == Some(&caller))
 }
 
-/// When a node last reported, and its limits.
-fn controllers(state: &[u8]) -> Option<(Timestamp, PerResource<Option<Controller>>)> {
+/// When a node last reported, and its limits. Who is cut is not told by a server that knows no such rule.
+fn controllers(state: &[u8], cuts: Option<&[u8]>) -> Option<(Timestamp, PerResource<Option<Controller>>)> {
     let (head, blocks) = state.split_at_checked(HEAD)?;
     if head.first() != Some(&1) || blocks.len() != Resource::ALL.len() * BLOCK {
         return None;
     }
+    let mut cuts = cuts.map_or_else(|| Some(PerResource::default()), read_cuts)?;
     let mut controllers = PerResource::default();
     for (resource, block) in Resource::ALL.into_iter().zip(blocks.chunks_exact(BLOCK)) {
         if block.first() == Some(&1) {
-            controllers[resource] = Some(controller(&block[1..])?);
+            let cuts = std::mem::take(&mut cuts[resource]);
+            controllers[resource] = Some(Controller { cuts, ..controller(&block[1..])? });
         }
     }
     Some((Timestamp::from_micros(read(&head[1..])), controllers))
@@ -157,6 +169,7 @@ fn controller(block: &[u8]) -> Option<Controller> {
         killed: block[28] > 0,
         limits: of_kinds(29),
         last,
+        cuts: Cuts::default(),
     })
 }
 
@@ -168,7 +181,7 @@ mod tests {
     fn what_is_no_state_is_refused_without_a_panic() {
         for length in 0..300 {
             for byte in [0, 1, 7, 255] {
-                let read = controllers(&vec![byte; length]);
+                let read = controllers(&vec![byte; length], None);
                 assert_eq!(read.is_some(), length == HEAD + 3 * BLOCK && byte == 1, "{length} times {byte}");
             }
         }

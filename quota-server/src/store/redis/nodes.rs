@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
 use super::RedisStore;
+use super::cuts_codec::load;
 use super::node_codec as codec;
 use crate::store::node::remembered_for;
 use crate::store::{Calibrated, MAX_NODES, Nodes, StoreError};
@@ -24,7 +25,7 @@ impl RedisStore {
         let lifetime = remembered_for(adaptations);
         let mut call = self.scripts.calibrate.key(key(node));
         call.arg(codec::parameters(report, adaptations)).arg(codec::report(node, report));
-        call.arg(lifetime.as_millis() as u64).arg(&self.caller);
+        call.arg(lifetime.as_millis() as u64).arg(&self.caller).arg(load(report, adaptations));
         let reply: Option<Vec<Value>> = self
             .connections
             .run_aside(async |connection| {
@@ -83,14 +84,14 @@ async fn register(
     noted.exec_async(connection).await
 }
 
-/// State, report and callers of each node; `None` for a key that holds something else.
+/// State, report, callers and cuts of each node; `None` for a key that holds something else.
 async fn read<'a>(
     names: impl Iterator<Item = &'a str>,
     connection: &mut MultiplexedConnection,
 ) -> RedisResult<Vec<Option<Value>>> {
     let mut asked = redis::pipe();
     for name in names {
-        asked.cmd("HMGET").arg(key(name)).arg("state").arg("report").arg("by");
+        asked.cmd("HMGET").arg(key(name)).arg("state").arg("report").arg("by").arg("cuts");
     }
     if asked.is_empty() {
         return Ok(Vec::new());

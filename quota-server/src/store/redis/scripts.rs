@@ -4,13 +4,15 @@ const WINDOW: &str = include_str!("../../../../lua/window.lua");
 const ADMIT: &str = include_str!("../../../../lua/admit.lua");
 const SETTLE: &str = include_str!("../../../../lua/settle.lua");
 const STANDING: &str = include_str!("../../../../lua/standing.lua");
+const BLAME: &str = include_str!("../../../../lua/blame.lua");
 const CALIBRATE: &str = include_str!("../../../../lua/calibrate.lua");
 const NODES: &str = include_str!("../../../../lua/nodes.lua");
 
 /// How the scripts read the clock.
 const CLOCK: &str = "redis.call('TIME')";
 
-/// The scripts of the folder `lua/`; those of accounts have the window's arithmetic before them.
+/// The scripts of the folder `lua/`; those of accounts have the window's arithmetic before them, and `calibrate`
+/// the rule `blame`.
 pub struct Scripts {
     pub(super) admit: Script,
     pub(super) settle: Script,
@@ -35,7 +37,7 @@ impl Scripts {
             admit: of_accounts(ADMIT),
             settle: of_accounts(SETTLE),
             standing: of_accounts(STANDING),
-            calibrate: script(CALIBRATE),
+            calibrate: script(&format!("{BLAME}{CALIBRATE}")),
             nodes: script(NODES),
         }
     }

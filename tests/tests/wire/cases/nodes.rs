@@ -174,6 +174,10 @@ async fn what_is_wrong_with_a_report_is_told_by_its_field() {
         ),
         bad(pressure("a").heavy("user", "u", network((1 << 53) + 1)), "heaviest[0].network"),
         bad(pressure("a").heavy("user", "u", Amounts { cpu: 1 << 54, ..NOTHING }), "heaviest[0].cpu"),
+        bad(
+            pressure("a").heavy("user", "u", NOTHING).of_which_recent(Amounts { cpu: 1 << 54, ..NOTHING }),
+            "heaviest[0].recent.cpu",
+        ),
         bad(fifty_one, "heaviest"),
         bad(many, "heaviest"),
         Case::new("and nothing of it is applied")
