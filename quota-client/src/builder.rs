@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use tonic::metadata::{Ascii, MetadataValue};
 
+use crate::cgroup::CgroupSettings;
 use crate::client::Options;
 use crate::concurrency::calibrator::Calibrator;
 use crate::concurrency::{Calibration, Limits, RpcSettings};
@@ -28,6 +29,7 @@ pub struct Builder {
     calibration: Calibration,
     shedding: SheddingSettings,
     request_cgroups: Vec<PathBuf>,
+    cgroup: CgroupSettings,
     rpcs: Vec<String>,
 }
 
@@ -103,6 +105,7 @@ impl Builder {
             calibration: Calibration::default(),
             shedding: SheddingSettings::default(),
             request_cgroups: Vec::new(),
+            cgroup: CgroupSettings::default(),
             rpcs: Vec::new(),
         }
     }
@@ -122,6 +125,7 @@ impl Builder {
             calibration: settings.calibration,
             shedding: settings.shedding,
             request_cgroups: settings.request_cgroups,
+            cgroup: settings.cgroup,
             ..self
         }
     }
@@ -199,8 +203,8 @@ impl Builder {
         self.shedding.check()?;
         let limits = Limits::new(&self.concurrency, &self.rpcs)?;
         let calibrator = Calibrator::new(limits.clone(), self.calibration)?;
-        let cgroups =
-            (!self.request_cgroups.is_empty()).then(|| RequestCgroups::below(&self.request_cgroups));
+        let cgroups = (!self.request_cgroups.is_empty())
+            .then(|| RequestCgroups::of(&self.request_cgroups, self.cgroup));
         let cgroups = cgroups.transpose().map_err(BuildError::RequestCgroups)?;
         let token = self.token.or(self.token_file.map(read_token).transpose()?);
         let authorization = token.as_deref().map(authorization).transpose()?;

@@ -8,6 +8,7 @@
 mod files;
 mod metered;
 mod parents;
+mod settings;
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,6 +19,7 @@ use std::time::Instant;
 
 pub(crate) use metered::Metered;
 use parents::{Directories, Parents};
+pub use settings::CgroupSettings;
 
 /// Where cgroups of requests are made. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -28,7 +30,9 @@ impl RequestCgroups {
     ///
     /// With cgroup v2 one directory, such as `/sys/fs/cgroup/gitaly/requests`, in which no process is. With v1 one of the
     /// hierarchy `cpuacct` and one of `memory`; on a host that has both versions, one of each. CPU is counted in the first
-    /// that counts it, and memory too; where none counts memory, the processes in the cgroup are summed up.
+    /// that counts it, and memory too; where none counts memory, the processes in the cgroup are summed up. Where one shares
+    /// out the CPU by weight, which in v1 is one of the hierarchy `cpu`, requests of accounts that are cut on this fileserver
+    /// [yield](CgroupSettings::yields).
     ///
     /// Blocks: it runs a process in such a cgroup, so that what is wrong shows when the fileserver starts.
     ///
@@ -36,7 +40,14 @@ impl RequestCgroups {
     /// Where a cgroup cannot be made there or no process moved into it, such as for want of permission or of `sh`, or
     /// where none of them counts CPU time.
     pub fn below<P: AsRef<Path>>(directories: impl IntoIterator<Item = P>) -> io::Result<Self> {
-        Parents::probe(directories).map(|parents| Self(Arc::new(parents)))
+        Self::of(directories, CgroupSettings::default())
+    }
+
+    pub(crate) fn of<P: AsRef<Path>>(
+        directories: impl IntoIterator<Item = P>,
+        settings: CgroupSettings,
+    ) -> io::Result<Self> {
+        Parents::probe(directories, settings.yields).map(|parents| Self(Arc::new(parents)))
     }
 
     pub(crate) fn make(&self) -> io::Result<Directories> {

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::Cost;
+use quota_core::{Account, Cost};
 use quota_proto::v1::{self, check_response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::builder::{Builder, Protection};
-use crate::local::{Hold, judge};
+use crate::local::{Early, Hold, judge};
 use crate::pool::{NoAnswer, Pool};
 use crate::request::Sound;
 use crate::shared::Shared;
@@ -86,14 +86,23 @@ impl Client {
     pub async fn admit(&self, request: &Request) -> Decision {
         let now = Instant::now();
         let deadline = now + self.shared.settings.deadline;
-        let Some(request) = self.sound(request) else {
+        let Some(mut request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
-        let refusal = self.shared.local.lock().refusal(request.payers.accounts(), now);
+        let (refusal, cut) = {
+            let (mut local, accounts) = (self.shared.local.lock(), request.payers.accounts());
+            (local.refusal(accounts, now), local.cut_for_cpu(accounts))
+        };
         if let Some(denial) = refusal {
             return Decision::Deny(self.remembered(&denial));
         }
-        let used_here = self.shared.usage.lock().here(&request.payers, now);
+        let price = (!cut.is_empty()).then(|| self.expect(&mut request, &cut, now));
+        let (used_here, early) = {
+            let mut usage = self.shared.usage.lock();
+            let used_here = usage.here(&request.payers, now);
+            let hold = price.and_then(|price| Hold::reserve(&mut usage, &request.payers, price, now));
+            (used_here, Early::new(&self.shared.usage, &request.payers, hold))
+        };
         let check = || request.to_check(&self.shared.settings.node, used_here);
         let answer = self
             .shared
@@ -113,23 +122,30 @@ impl Client {
                 Decision::Deny(Denial::unavailable(retry_after, &self.shared.settings.node))
             }
             Ok(Answer::Allow { reservation, shadow }) => {
-                let hold = match self.shared.is_back(now).then(|| self.judge(&request, now)) {
-                    None => None,
-                    Some(Ok(judged)) => judged.hold,
-                    Some(Err(denial)) => {
-                        // What the service has reserved is given back.
-                        drop(self.metered(&request, reservation, None));
-                        self.shared.checked(|stats| stats.denied_locally += 1);
-                        return Decision::Deny(denial);
+                let hold = if self.shared.is_back(now) {
+                    drop(early);
+                    match self.judge(&request, now) {
+                        Ok(judged) => judged.hold,
+                        Err(denial) => {
+                            // What the service has reserved is given back.
+                            drop(self.begin(&request, false, reservation, None));
+                            self.shared.checked(|stats| stats.denied_locally += 1);
+                            return Decision::Deny(denial);
+                        }
                     }
+                } else {
+                    early.kept()
                 };
                 self.shared.checked(|stats| {
                     stats.allowed += 1;
                     stats.shadow += u64::from(shadow);
                 });
-                Decision::Allow(Admission::new(self.metered(&request, reservation, hold), true))
+                Decision::Allow(Admission::new(self.begin(&request, true, reservation, hold), true))
             }
-            Err(reason) => self.without_the_service(&request, &reason, now),
+            Err(reason) => {
+                drop(early);
+                self.without_the_service(&request, &reason, now)
+            }
         }
     }
 
@@ -150,7 +166,7 @@ impl Client {
                     stats.allowed_unchecked += 1;
                     stats.allowed_locally += u64::from(is_known);
                 });
-                Decision::Allow(Admission::new(self.metered(request, None, hold), false))
+                Decision::Allow(Admission::new(self.begin(request, true, None, hold), false))
             }
             Err(denial) => {
                 self.shared.unchecked(reason, |stats| stats.denied_locally += 1);
@@ -159,11 +175,26 @@ impl Client {
         }
     }
 
+    /// Expects of a request at least what requests of its accounts that are cut cost here lately: else as many as are asked
+    /// at once would pass before the first has been charged. Returns its price, nothing where that is not known.
+    fn expect(&self, request: &mut Sound<'_>, cut: &[Account], now: Instant) -> Cost {
+        let learned = {
+            let mut usage = self.shared.usage.lock();
+            cut.iter().map(|account| usage.mean_cpu(account, now)).max().unwrap_or_default()
+        };
+        let local = self.shared.local.lock();
+        request.expect_cpu(learned, |rpc| local.price(rpc));
+        request.price_or(|rpc| local.price(rpc)).unwrap_or_default()
+    }
+
     /// Compares what was used here with the last known limits, and reserves the price here.
     fn judge(&self, request: &Sound<'_>, now: Instant) -> Result<Judged, Denial> {
         let (limits, price) = {
             let local = self.shared.local.lock();
-            (local.limits(request.payers.accounts()), request.price_or(|rpc| local.price(rpc)))
+            (
+                local.limits(request.payers.accounts()),
+                request.price_or(|rpc| local.price(rpc)).unwrap_or_default(),
+            )
         };
         let is_known = !limits.is_empty();
         let hold = judge(&mut self.shared.usage.lock(), &request.payers, limits, price, now);
@@ -222,7 +253,7 @@ impl Client {
 
     /// Meters work that is not asked about, such as what belongs to an admitted request.
     pub fn meter(&self, request: &Request) -> Meter {
-        self.sound(request).map_or(Meter::new(None), |request| self.metered(&request, None, None))
+        self.sound(request).map_or(Meter::new(None), |request| self.begin(&request, false, None, None))
     }
 
     /// How loaded this machine was when it was last looked at, which is each second; none before that.
@@ -296,14 +327,16 @@ impl Client {
         Some(request)
     }
 
-    fn metered(&self, request: &Sound<'_>, reservation: Option<Reservation>, hold: Option<Hold>) -> Meter {
-        Meter::new(Some(self.shared.begin(
-            self.clone(),
-            request.rpc.to_owned(),
-            Arc::clone(&request.payers),
-            reservation,
-            hold,
-        )))
+    /// Begins to meter a request that is `admitted`, or work that is not asked about.
+    fn begin(
+        &self,
+        request: &Sound<'_>,
+        admitted: bool,
+        reservation: Option<Reservation>,
+        hold: Option<Hold>,
+    ) -> Meter {
+        let (rpc, payers) = (request.rpc.to_owned(), Arc::clone(&request.payers));
+        Meter::new(Some(self.shared.begin(self.clone(), rpc, payers, admitted, reservation, hold)))
     }
 
     pub(crate) fn shared(&self) -> &Shared {

@@ -11,7 +11,7 @@ use crate::pressure::{Reading, Sample, Signal};
 use crate::shared::Shared;
 use crate::shed::{self, Overload, SheddingMode, Trigger};
 use crate::work::Work;
-use crate::{Denial, backoff};
+use crate::{Denial, backoff, metrics};
 
 /// Goes on until it is dropped.
 pub(crate) async fn run(shared: &Shared, mut calibrator: Calibrator) {
@@ -34,7 +34,9 @@ pub(crate) async fn run(shared: &Shared, mut calibrator: Calibrator) {
 
 fn show(shared: &Shared, sample: &Sample) {
     let lag = shared.pending.lock().lag(Instant::now());
+    let cut = shared.local.lock().cut();
     shared.metrics.show(&shared.limits, sample, &shared.stats(), lag);
+    metrics::show_cuts(cut, shared.yielding());
 }
 
 /// Of a signal that cannot be read it is the failures that are an event.

@@ -135,7 +135,7 @@ mod tests;
 struct Page;
 
 pub use builder::{BuildError, Builder};
-pub use cgroup::{RequestCgroup, RequestCgroups};
+pub use cgroup::{CgroupSettings, RequestCgroup, RequestCgroups};
 pub use client::Client;
 pub use concurrency::{
     Calibration, InvalidDescriptor, InvalidSetting, LimitSettings, Order, Per, Permit, Reason, Refusal,

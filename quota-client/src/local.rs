@@ -1,7 +1,10 @@
-//! What the client knows for itself: the limits and prices that the service last told, whom it has refused and until when,
-//! and whether it knows what was used here. `docs/decisions/0009-limits-without-the-server.md` says why it is so.
+//! What the client knows for itself: the limits and prices that the service last told, whom it has cut on this fileserver,
+//! whom it has refused and until when, and whether it knows what was used here.
+//! `docs/decisions/0009-limits-without-the-server.md` says why it is so.
 
+pub(crate) mod cuts;
 mod denials;
+mod early;
 mod hold;
 mod judge;
 mod limits;
@@ -10,16 +13,18 @@ mod prices;
 
 use std::time::Duration;
 
-use quota_core::{Account, Cost, Kind};
+use quota_core::{Account, Cost, Kind, Resource};
 use quota_proto::v1;
 use tokio::time::Instant;
 
+use self::cuts::Cuts;
 use self::denials::Denials;
 use self::limits::Limits;
 use self::phase::Phase;
 use self::prices::Prices;
 use crate::Denial;
 
+pub(crate) use self::early::Early;
 pub(crate) use self::hold::Hold;
 pub(crate) use self::judge::judge;
 pub(crate) use self::limits::Comparisons;
@@ -28,6 +33,7 @@ pub(crate) use self::limits::Comparisons;
 #[derive(Debug, Default)]
 pub(crate) struct Local {
     limits: Limits,
+    cuts: Cuts,
     prices: Prices,
     denials: Denials,
     phase: Phase,
@@ -92,12 +98,28 @@ impl Local {
 
     /// What these accounts were last compared with, as far as it is known.
     pub(crate) fn limits(&self, accounts: &[Account]) -> Vec<(Account, Comparisons)> {
-        let known = |account: &Account| Some((account.clone(), self.limits.of(account)?));
+        let known =
+            |account: &Account| Some((account.clone(), self.cuts.within(account, self.limits.of(account)?)));
         accounts.iter().filter_map(known).collect()
     }
 
-    /// What an RPC was last expected to cost; nothing where that is not known.
-    pub(crate) fn price(&self, rpc: &str) -> Cost {
+    /// The service has told all accounts that have limits of their own on this fileserver.
+    pub(crate) fn learn_cuts(&mut self, told: &[v1::AccountLimit]) {
+        self.cuts.learn(told);
+    }
+
+    /// How many accounts have limits of their own on this fileserver.
+    pub(crate) fn cut(&self) -> usize {
+        self.cuts.len()
+    }
+
+    /// Those of these accounts that are cut for CPU on this fileserver.
+    pub(crate) fn cut_for_cpu(&self, accounts: &[Account]) -> Vec<Account> {
+        accounts.iter().filter(|account| self.cuts.has(account, Resource::Cpu)).cloned().collect()
+    }
+
+    /// What an RPC was last expected to cost; none where that is not known.
+    pub(crate) fn price(&self, rpc: &str) -> Option<Cost> {
         self.prices.of(rpc)
     }
 

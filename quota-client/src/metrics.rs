@@ -92,6 +92,12 @@ impl Metrics {
     }
 }
 
+/// Shows how many accounts are cut on this fileserver, and how many cgroups of requests yield the CPU for it.
+pub(crate) fn show_cuts(accounts: usize, yielding: usize) {
+    gauge!("quota_client_accounts_cut").set(accounts as f64);
+    gauge!("quota_client_cgroups_yielding").set(yielding as f64);
+}
+
 impl SetMetrics {
     fn new(rpc: &str, authenticated: bool) -> Self {
         let labels = || [("rpc", rpc.to_owned()), ("authenticated", authenticated.to_string())];
@@ -134,6 +140,11 @@ fn describe() {
             "Whether a signal of pressure can be read: 0 is not healthy, but unknown.",
         ),
         ("quota_client_unsent_entries", "Charges that wait to be reported, or are on their way."),
+        (
+            "quota_client_accounts_cut",
+            "Accounts with limits of their own on this fileserver, as the service last told.",
+        ),
+        ("quota_client_cgroups_yielding", "Cgroups of requests with a tenth of the CPU weight."),
     ] {
         describe_gauge!(name, help);
     }

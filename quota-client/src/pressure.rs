@@ -1,4 +1,5 @@
-//! Samples, each second, how loaded this machine is, and tells the service: the limits of this fileserver follow.
+//! Samples, each second, how loaded this machine is, and tells the service: the limits of this fileserver follow, and the
+//! answer tells whom it has cut here.
 //!
 //! `files` is what is read, `cgroup` finds where it is, `value` understands it, and a module for each kind of signal
 //! compares it with its limit; `judge` compares that with thresholds and remembers failures.
@@ -83,14 +84,15 @@ async fn tell(shared: &Shared, sample: &Sample, outage: &Outage) {
     // those too. A service of before this was there answers that it does not know it.
     let call = |mut client: Service, message| async move {
         match client.report_pressure(message).await {
-            Ok(_) => Ok(Response::new(Ok(()))),
+            Ok(answer) => Ok(Response::new(Ok(answer.into_inner().accounts))),
             Err(status) if status.source().is_some() || has_no_store(&status) => Err(status),
             Err(status) => Ok(Response::new(Err(status))),
         }
     };
     let answer = shared.pool.ask(|| message.clone(), Instant::now() + INTERVAL, call).await;
     match answer.and_then(|answer| answer.map_err(NoAnswer::Status)) {
-        Ok(()) => {
+        Ok(cut) => {
+            shared.local.lock().learn_cuts(&cut);
             if let Some(over) = outage.worked(Instant::now()) {
                 tracing::info!(lasted = ?over.lasted, "the quota service takes this fileserver's pressure again");
             }

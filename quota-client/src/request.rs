@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use quota_core::Cost;
+use quota_core::{Cost, Resource};
 use quota_proto::{Invalid, check_label, v1};
 
 use crate::payers::Payers;
@@ -112,8 +112,17 @@ impl Sound<'_> {
     }
 
     /// What it is expected to cost; `table` is asked where it brings no price of its own.
-    pub(crate) fn price_or(&self, table: impl FnOnce(&str) -> Cost) -> Cost {
-        self.price.unwrap_or_else(|| table(self.rpc))
+    pub(crate) fn price_or(&self, table: impl FnOnce(&str) -> Option<Cost>) -> Option<Cost> {
+        self.price.or_else(|| table(self.rpc))
+    }
+
+    /// It costs no less CPU than this. Where nothing is known of its price, it goes by the service's table, or that would
+    /// never be heard of.
+    pub(crate) fn expect_cpu(&mut self, micros: u64, table: impl FnOnce(&str) -> Option<Cost>) {
+        let known = self.price_or(table).filter(|known| known.amounts()[Resource::Cpu] < micros);
+        if let Some(Ok(price)) = known.map(|known| known.with_cpu_micros(micros)) {
+            self.price = Some(price);
+        }
     }
 
     pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {

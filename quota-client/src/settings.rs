@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 pub(crate) use self::concurrency::RpcTable;
+use crate::cgroup::CgroupSettings;
 use crate::concurrency::{Calibration, RpcSettings};
 use crate::pressure;
 use crate::shed::SheddingSettings;
@@ -40,6 +41,8 @@ pub struct Settings {
     /// Where a cgroup is made for each request; see [`RequestCgroups::below`](crate::RequestCgroups::below). None: what
     /// processes consume is sampled from `/proc`.
     pub request_cgroups: Vec<PathBuf>,
+    /// What is done with them beside counting.
+    pub cgroup: CgroupSettings,
 }
 
 impl Settings {

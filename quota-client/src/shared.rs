@@ -56,6 +56,9 @@ pub(crate) struct Shared {
     told_of_invalid: AtomicBool,
     told_of_no_account: AtomicBool,
     told_of_clamped: AtomicBool,
+    told_of_weight: AtomicBool,
+    /// Held once by each cgroup that yields the CPU.
+    pub(crate) yielding: Arc<()>,
     /// How many the machine has, for bounds on what they can have done.
     pub(crate) processors: u32,
     live: Mutex<HashMap<u64, Weak<Work>>>,
@@ -96,6 +99,8 @@ impl Shared {
             told_of_invalid: AtomicBool::new(false),
             told_of_no_account: AtomicBool::new(false),
             told_of_clamped: AtomicBool::new(false),
+            told_of_weight: AtomicBool::new(false),
+            yielding: Arc::default(),
             processors: processors(),
             live: Mutex::default(),
             next_id: AtomicU64::new(0),
@@ -196,17 +201,30 @@ impl Shared {
         }
     }
 
+    /// The weight of a request's cgroup cannot be set. Told once a process; it is tried again.
+    pub(crate) fn cannot_yield(&self, error: &io::Error) {
+        if !self.told_of_weight.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "the CPU weight of a request's cgroup cannot be set; others are not told of");
+        }
+    }
+
+    /// How many cgroups of requests yield the CPU.
+    pub(crate) fn yielding(&self) -> usize {
+        Arc::strong_count(&self.yielding) - 1
+    }
+
     /// Begins to meter a piece of work.
     pub(crate) fn begin(
         &self,
         client: Client,
         rpc: String,
         payers: Arc<Payers>,
+        admitted: bool,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Arc<Work> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let work = Arc::new(Work::new(id, client, rpc, payers, reservation, hold));
+        let work = Arc::new(Work::new(id, client, rpc, payers, admitted, reservation, hold));
         self.live.lock().insert(id, Arc::downgrade(&work));
         work
     }
@@ -216,11 +234,15 @@ impl Shared {
         self.live.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// A piece of work has ended, with this to be charged.
-    pub(crate) fn work_ended(&self, id: u64, last: Option<Spent>) {
+    /// A piece of work has ended, with this to be charged; a request of these, where it was `admitted`.
+    pub(crate) fn work_ended(&self, id: u64, last: Option<Spent>, admitted: Option<&Payers>) {
         self.live.lock().remove(&id);
+        let now = Instant::now();
         if let Some(spent) = last {
-            self.spend(spent, Instant::now());
+            self.spend(spent, now);
+        }
+        if let Some(payers) = admitted {
+            self.usage.lock().ended(payers, now);
         }
     }
 
@@ -230,7 +252,7 @@ impl Shared {
             if let Some(release) = spent.here.take() {
                 usage.release(&spent.payers, release, now);
             }
-            usage.add(&spent.payers, spent.cost, now);
+            usage.spend(&spent.payers, spent.cost, now);
         }
         if !spent.cost.is_zero() || spent.release.is_some() {
             self.pending.lock().add(spent, now);
@@ -284,7 +306,8 @@ impl Shared {
         let cgroups = Arc::clone(&self.cgroups);
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
         let made = runtime.spawn_blocking(move || {
-            let metered = Metered::new(work, parents.make()?);
+            let mut metered = Metered::new(work, parents.make()?);
+            metered.weigh();
             let handle = metered.handle();
             cgroups.lock().push(metered);
             Ok(handle)
@@ -320,6 +343,7 @@ fn sample_children(children: Vec<(Arc<Work>, u64, Process)>) {
 /// They are taken out meanwhile, since no lock is held while files are read.
 fn sample_cgroups(cgroups: &Mutex<Vec<Metered>>) {
     let mut sampled = mem::take(&mut *cgroups.lock());
+    sampled.iter_mut().for_each(Metered::weigh);
     sampled.retain_mut(Metered::sample);
     cgroups.lock().append(&mut sampled);
 }

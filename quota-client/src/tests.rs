@@ -4,6 +4,7 @@ mod admit;
 mod build;
 mod cgroups;
 mod children;
+mod cut;
 mod documented;
 mod fake;
 mod guard;

@@ -1,14 +1,22 @@
-use std::collections::{HashMap, HashSet};
+mod heaviest;
+mod lately;
+
+use std::collections::HashMap;
 
 use quota_core::{Account, Cost, Kind, NodeReport, Release, Resource, Tick, Timestamp, Window, WindowLength};
 use quota_proto::v1;
 use tokio::time::Instant;
 
+use self::heaviest::{Told, heaviest_of};
+use self::lately::Lately;
 use crate::payers::Payers;
 
 /// The most accounts whose usage is kept. What a further one uses is not known here until others have been idle for a
 /// window.
 const MAX_ACCOUNTS: usize = 16_384;
+
+/// In buckets: the open one, and those before it.
+const RECENT: Tick = NodeReport::RECENT.as_secs();
 
 /// What accounts used on this fileserver within the last minute, as this process metered it: the limits that the service
 /// sets for this fileserver are compared with it.
@@ -23,6 +31,9 @@ struct Used {
     /// As a request gave it: the service may group addresses otherwise.
     id: String,
     window: Window,
+    /// What of the window is reserved and not spent yet, in the same buckets.
+    reserved: Window,
+    lately: Lately,
 }
 
 impl Usage {
@@ -30,29 +41,62 @@ impl Usage {
         Self { started: now, accounts: HashMap::new(), swept: 0 }
     }
 
-    /// Counts a cost that was spent just now. Returns the second in which.
-    pub(crate) fn add(&mut self, payers: &Payers, cost: Cost, now: Instant) -> Tick {
+    /// Counts a cost that was spent just now.
+    pub(crate) fn spend(&mut self, payers: &Payers, cost: Cost, now: Instant) {
         let tick = self.tick(now);
+        self.each(payers, cost, tick, |used| {
+            used.window.add(tick, cost);
+            used.lately.spent(cost.amounts()[Resource::Cpu], tick);
+        });
+    }
+
+    /// A request that was admitted has ended. One that used nothing is of no account that is kept, or says little.
+    pub(crate) fn ended(&mut self, payers: &Payers, now: Instant) {
+        let tick = self.tick(now);
+        for account in payers.accounts() {
+            if let Some(used) = self.accounts.get_mut(account) {
+                used.lately.ended(tick);
+            }
+        }
+    }
+
+    /// The CPU that requests of an account cost lately on average, with what was metered beside them, in microseconds;
+    /// nothing where that is not known.
+    pub(crate) fn mean_cpu(&mut self, account: &Account, now: Instant) -> u64 {
+        let tick = self.tick(now);
+        self.accounts.get_mut(account).map_or(0, |used| used.lately.mean(tick))
+    }
+
+    /// Reserves a price, which counts as used until it is released. Returns the second in which.
+    pub(crate) fn reserve(&mut self, payers: &Payers, price: Cost, now: Instant) -> Tick {
+        let tick = self.tick(now);
+        self.each(payers, price, tick, |used| {
+            used.window.add(tick, price);
+            used.reserved.add(tick, price);
+        });
+        tick
+    }
+
+    /// Nothing where it is about nothing.
+    fn each(&mut self, payers: &Payers, cost: Cost, tick: Tick, count: impl Fn(&mut Used)) {
         if cost.is_zero() {
-            return tick;
+            return;
         }
         for (account, id) in payers.iter() {
             if let Some(used) = self.accounts.get_mut(account) {
-                used.window.advance(tick);
-                used.window.add(tick, cost);
+                used.advance(tick);
+                count(used);
                 continue;
             }
             if self.accounts.len() >= MAX_ACCOUNTS {
                 self.drop_idle(tick);
             }
             if self.accounts.len() < MAX_ACCOUNTS {
-                let mut window = Window::default();
-                window.advance(tick);
-                window.add(tick, cost);
-                self.accounts.insert(account.clone(), Used { id: id.to_owned(), window });
+                let mut used = Used::new(id, tick);
+                count(&mut used);
+                self.accounts.insert(account.clone(), used);
             }
         }
-        tick
     }
 
     /// Gives back what was reserved for accounts.
@@ -60,9 +104,10 @@ impl Usage {
         let tick = self.tick(now);
         for account in payers.accounts() {
             if let Some(used) = self.accounts.get_mut(account) {
-                used.window.advance(tick);
+                used.advance(tick);
                 // An account for which there was no room when it was reserved holds less than that.
                 let _ = used.window.release(release.tick, release.amounts);
+                let _ = used.reserved.release(release.tick, release.amounts);
             }
         }
     }
@@ -71,7 +116,7 @@ impl Usage {
     pub(crate) fn window(&mut self, account: &Account, now: Instant) -> Window {
         let tick = self.tick(now);
         self.accounts.get_mut(account).map_or_else(Window::default, |used| {
-            used.window.advance(tick);
+            used.advance(tick);
             used.window.clone()
         })
     }
@@ -84,7 +129,7 @@ impl Usage {
         for account in payers.accounts() {
             let used = match self.accounts.get_mut(account) {
                 Some(used) => {
-                    used.window.advance(tick);
+                    used.advance(tick);
                     *used.window.usage()
                 }
                 None if full => continue,
@@ -102,23 +147,27 @@ impl Usage {
 
     /// How many accounts of each kind used something, and the heaviest of them.
     pub(crate) fn heaviest(&mut self, now: Instant) -> (v1::Active, Vec<v1::HeavyAccount>) {
-        self.drop_idle(self.tick(now));
+        let tick = self.tick(now);
+        self.drop_idle(tick);
         let mut active = v1::Active::default();
         let mut heaviest = Vec::new();
         for kind in Kind::ALL {
             let of_kind = self.accounts.iter().filter(|(account, _)| account.kind() == kind);
-            let of_kind: Vec<&Used> = of_kind.map(|(_, used)| used).collect();
+            let of_kind: Vec<_> =
+                of_kind.map(|(_, used)| Told { used, recent: used.spent_lately(tick) }).collect();
             let count = Some(u32::try_from(of_kind.len()).unwrap_or(u32::MAX));
             match kind {
                 Kind::Repo => active.repo = count,
                 Kind::User => active.user = count,
                 Kind::Ip => active.ip = count,
             }
-            let of_kind = heaviest_of(of_kind);
-            heaviest.extend(of_kind.into_iter().map(|used| v1::HeavyAccount {
-                kind: v1::Kind::from(kind).into(),
-                id: used.id.clone(),
-                used: Some(wire(used.window.usage())),
+            heaviest.extend(heaviest_of(&of_kind).into_iter().map(|Told { used, recent }| {
+                v1::HeavyAccount {
+                    kind: v1::Kind::from(kind).into(),
+                    id: used.id.clone(),
+                    used: Some(wire(used.window.usage())),
+                    recent: Some(wire(&recent)),
+                }
             }));
         }
         (active, heaviest)
@@ -129,7 +178,7 @@ impl Usage {
         if self.swept < tick {
             self.swept = tick;
             self.accounts.retain(|_, used| {
-                used.window.advance(tick);
+                used.advance(tick);
                 *used.window.usage() != quota_core::Usage::default()
             });
         }
@@ -148,35 +197,29 @@ impl Usage {
     }
 }
 
-/// The heaviest of one kind, at most as many as a report may name: the heaviest of each resource in turn, so that none of
-/// CPU crowds out one of memory or network.
-fn heaviest_of(used: Vec<&Used>) -> Vec<&Used> {
-    let mut ranks = Resource::ALL.map(|resource| heaviest_in(resource, used.clone()).into_iter());
-    let (mut heaviest, mut named) = (Vec::new(), HashSet::new());
-    loop {
-        let before = heaviest.len();
-        for rank in &mut ranks {
-            if heaviest.len() < NodeReport::MAX_HEAVIEST {
-                heaviest.extend(rank.find(|used| named.insert(used.id.as_str())));
-            }
-        }
-        if heaviest.len() == before {
-            return heaviest;
-        }
+impl Used {
+    fn new(id: &str, tick: Tick) -> Self {
+        let mut used = Self {
+            id: id.to_owned(),
+            window: Window::default(),
+            reserved: Window::default(),
+            lately: Lately::default(),
+        };
+        used.advance(tick);
+        used
     }
-}
 
-/// Those that used any of it, the heaviest first.
-fn heaviest_in(resource: Resource, mut used: Vec<&Used>) -> Vec<&Used> {
-    used.retain(|used| used.window.usage()[resource] > 0);
-    let weight = |used: &&Used| std::cmp::Reverse(used.window.usage()[resource]);
-    if used.len() > NodeReport::MAX_HEAVIEST {
-        // Of thousands only these are put in order.
-        used.select_nth_unstable_by_key(NodeReport::MAX_HEAVIEST, weight);
-        used.truncate(NodeReport::MAX_HEAVIEST);
+    fn advance(&mut self, tick: Tick) {
+        self.window.advance(tick);
+        self.reserved.advance(tick);
     }
-    used.sort_unstable_by_key(weight);
-    used
+
+    /// What was spent in the last buckets; what is reserved in them is not spent.
+    fn spent_lately(&self, now: Tick) -> quota_core::Usage {
+        let since = (now + 1).saturating_sub(RECENT);
+        let (used, reserved) = (self.window.spent_since(since), self.reserved.spent_since(since));
+        quota_core::Usage::from_fn(|resource| used[resource].saturating_sub(reserved[resource]))
+    }
 }
 
 fn wire(usage: &quota_core::Usage) -> v1::Amounts {
@@ -190,6 +233,7 @@ fn wire(usage: &quota_core::Usage) -> v1::Amounts {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::time::Duration;
 
     use super::*;
@@ -207,8 +251,8 @@ mod tests {
     fn what_was_used_leaves_after_a_minute() {
         let start = Instant::now();
         let mut usage = Usage::new(start);
-        usage.add(&user("alice"), cpu(5), start);
-        usage.add(&user("alice"), cpu(7), start + Duration::from_secs(30));
+        usage.spend(&user("alice"), cpu(5), start);
+        usage.spend(&user("alice"), cpu(7), start + Duration::from_secs(30));
         let at = |usage: &mut Usage, seconds| used(usage, "alice", start + Duration::from_secs(seconds));
         assert_eq!(
             [at(&mut usage, 31), at(&mut usage, 60), at(&mut usage, 90)],
@@ -226,7 +270,7 @@ mod tests {
             let named =
                 v1::Accounts { repo: Some("r".to_owned()), ..user(&number.to_string()).named().clone() };
             let (accounts, _) = Payers::new(named);
-            usage.add(&accounts, cpu(number), now);
+            usage.spend(&accounts, cpu(number), now);
         }
         let (active, heaviest) = usage.heaviest(now);
         assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(60), Some(0)));
@@ -242,14 +286,14 @@ mod tests {
         let now = Instant::now();
         let mut usage = Usage::new(now);
         for number in 1..=100 {
-            usage.add(&user(&format!("cpu-{number}")), cpu(1000 + number), now);
+            usage.spend(&user(&format!("cpu-{number}")), cpu(1000 + number), now);
             let network = cpu(1).with_network_bytes(number).unwrap();
-            usage.add(&user(&format!("network-{number}")), network, now);
+            usage.spend(&user(&format!("network-{number}")), network, now);
         }
         let all = cpu(5000).with_memory_byte_seconds(1 << 20).unwrap().with_network_bytes(5).unwrap();
-        usage.add(&user("all"), all, now);
+        usage.spend(&user("all"), all, now);
         let memory = Cost::ZERO.with_memory_byte_seconds(2048).unwrap();
-        usage.add(&user("memory"), memory, now);
+        usage.spend(&user("memory"), memory, now);
         let (_, heaviest) = usage.heaviest(now);
         let told: Vec<_> = heaviest.iter().map(|heavy| heavy.id.as_str()).collect();
         let first = ["all", "memory", "network-100", "cpu-100", "network-99", "cpu-99"];
@@ -261,17 +305,59 @@ mod tests {
     }
 
     #[test]
+    fn what_was_spent_in_the_last_ten_seconds_is_told_apart_and_what_is_reserved_is_not_spent() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut usage = Usage::new(start);
+        let told = |usage: &mut Usage, seconds| {
+            let (_, heaviest) = usage.heaviest(at(seconds));
+            let amounts = |told: Option<v1::Amounts>| told.unwrap().cpu_micros.unwrap();
+            (amounts(heaviest[0].used), amounts(heaviest[0].recent))
+        };
+        let alice = user("alice");
+        usage.spend(&alice, cpu(1), start);
+        usage.spend(&alice, cpu(10), at(1));
+        assert_eq!(
+            [told(&mut usage, 9), told(&mut usage, 10), told(&mut usage, 11)],
+            [(11, 11), (11, 10), (11, 0)]
+        );
+        let tick = usage.reserve(&alice, cpu(100), at(12));
+        usage.spend(&alice, cpu(40), at(13));
+        assert_eq!(told(&mut usage, 13), (151, 40));
+        usage.release(&alice, Release { tick, amounts: cpu(40) }, at(14));
+        assert_eq!(told(&mut usage, 14), (111, 40));
+        usage.release(&alice, Release { tick, amounts: cpu(60) }, at(15));
+        assert_eq!(told(&mut usage, 15), (51, 40));
+    }
+
+    #[test]
+    fn who_has_just_begun_is_told_beside_those_that_used_more_in_the_minute() {
+        let start = Instant::now();
+        let mut usage = Usage::new(start);
+        for number in 0..100 {
+            usage.spend(&user(&format!("old-{number}")), cpu(1000 + number), start);
+        }
+        let later = start + Duration::from_secs(30);
+        for number in 1..=100 {
+            usage.spend(&user(&format!("new-{number}")), cpu(number), later);
+        }
+        let (_, heaviest) = usage.heaviest(later);
+        let told: Vec<_> = heaviest.iter().map(|heavy| heavy.id.as_str()).collect();
+        assert_eq!((told.len(), &told[..4]), (50, &["old-99", "new-100", "old-98", "new-99"][..]));
+    }
+
+    #[test]
     fn accounts_are_bounded_and_what_is_not_kept_is_not_known() {
         let now = Instant::now();
         let mut usage = Usage::new(now);
         for number in 0..MAX_ACCOUNTS + 10 {
-            usage.add(&user(&number.to_string()), cpu(1), now);
+            usage.spend(&user(&number.to_string()), cpu(1), now);
         }
         assert_eq!(usage.accounts.len(), MAX_ACCOUNTS);
         assert_eq!(used(&mut usage, "3", now), Some(1));
         assert_eq!(used(&mut usage, "somebody else", now), None);
         let later = now + Duration::from_secs(61);
-        usage.add(&user("newcomer"), cpu(3), later);
+        usage.spend(&user("newcomer"), cpu(3), later);
         assert_eq!((usage.accounts.len(), used(&mut usage, "newcomer", later)), (1, Some(3)));
     }
 
@@ -281,7 +367,7 @@ mod tests {
         let mut usage = Usage::new(now);
         let repo =
             |id: &str| Payers::new(v1::Accounts { repo: Some(id.to_owned()), ..v1::Accounts::default() }).0;
-        usage.add(&repo("group//project.git"), cpu(5), now);
+        usage.spend(&repo("group//project.git"), cpu(5), now);
         assert_eq!(usage.here(&repo("/group/project"), now).repo.unwrap().cpu_micros, Some(5));
     }
 }

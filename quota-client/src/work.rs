@@ -32,6 +32,8 @@ pub(crate) struct Work {
     client: Client,
     rpc: String,
     payers: Arc<Payers>,
+    /// It is a request of its own, and no work within one.
+    admitted: bool,
     began: Instant,
     /// Spent since it was last charged.
     cpu_micros: AtomicU64,
@@ -72,6 +74,7 @@ impl Work {
         client: Client,
         rpc: String,
         payers: Arc<Payers>,
+        admitted: bool,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Self {
@@ -82,6 +85,7 @@ impl Work {
             client,
             rpc,
             payers,
+            admitted,
             began,
             cpu_micros: AtomicU64::new(0),
             memory_byte_seconds: AtomicU64::new(0),
@@ -172,6 +176,11 @@ impl Work {
     pub(crate) async fn is_ended(&self) -> Denial {
         let _listener = Listener::of(&self.listeners);
         self.ended.wait().await.clone()
+    }
+
+    /// Whether an account that pays for it is cut for CPU on this fileserver.
+    pub(crate) fn is_cut_for_cpu(&self) -> bool {
+        !self.shared().local.lock().cut_for_cpu(self.payers.accounts()).is_empty()
     }
 
     pub(crate) fn rpc(&self) -> &str {
@@ -280,7 +289,7 @@ impl Drop for Listener<'_> {
 impl Drop for Work {
     fn drop(&mut self) {
         let last = self.charge(true);
-        self.shared().work_ended(self.id, last);
+        self.shared().work_ended(self.id, last, self.admitted.then_some(&self.payers));
     }
 }
 

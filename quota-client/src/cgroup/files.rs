@@ -1,5 +1,5 @@
 //! What the files of a cgroup say, of version 1 and 2: see cgroups(7), and the kernel's `cgroup-v1/cpuacct.rst`,
-//! `cgroup-v1/memory.rst` and `cgroup-v2.rst`.
+//! `cgroup-v1/memory.rst`, `sched-design-CFS.rst` and `cgroup-v2.rst`.
 
 /// The pids of those that are in it, a line for each. Who has ended and is not waited for is not among them.
 pub(super) const PROCESSES: &str = "cgroup.procs";
@@ -20,6 +20,22 @@ pub(super) const CPU: [Counter; 2] = [
 /// Anonymous memory that is charged to it and those below, in bytes: of v2, and of v1.
 pub(super) const MEMORY: [Counter; 1] =
     [Counter { file: "memory.stat", parse: |text| line(text, "anon").or_else(|| line(text, "total_rss")) }];
+
+/// A file that says how much of a CPU that is short a cgroup gets beside its siblings, by their weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weight {
+    pub(super) file: &'static str,
+    /// What the kernel begins with.
+    pub(super) whole: &'static str,
+    /// A tenth of that.
+    pub(super) tenth: &'static str,
+}
+
+/// Of v2, and of v1.
+pub(super) const WEIGHTS: [Weight; 2] = [
+    Weight { file: "cpu.weight", whole: "100", tenth: "10" },
+    Weight { file: "cpu.shares", whole: "1024", tenth: "102" },
+];
 
 pub(super) fn pids(text: &str) -> Vec<u32> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()

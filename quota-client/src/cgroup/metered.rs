@@ -17,6 +17,8 @@ pub(crate) struct Metered {
     cpu: Micros,
     held: Held,
     tries: u32,
+    /// Whether it has a tenth of the weight; held for those who count.
+    yields: Option<Arc<()>>,
 }
 
 impl Metered {
@@ -28,11 +30,28 @@ impl Metered {
             cpu: Micros::default(),
             held: Held::new(Instant::now()),
             tries: 0,
+            yields: None,
         }
     }
 
     pub(crate) fn handle(&self) -> super::RequestCgroup {
         super::RequestCgroup::new(self.directories.paths().to_vec(), Arc::clone(&self.over))
+    }
+
+    /// Yields the CPU to others while an account that pays for it is cut for CPU. On a thread that may block.
+    pub(crate) fn weigh(&mut self) {
+        if !self.directories.has_weight() {
+            return;
+        }
+        let shared = self.work.shared();
+        let yields = self.work.is_cut_for_cpu();
+        if yields == self.yields.is_some() {
+            return;
+        }
+        match self.directories.weigh(yields) {
+            Ok(()) => self.yields = yields.then(|| Arc::clone(&shared.yielding)),
+            Err(error) => shared.cannot_yield(&error),
+        }
     }
 
     /// Counts what is new, on a thread that may block. Returns whether it goes on.

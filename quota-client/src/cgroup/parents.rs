@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, io};
 
 use super::enter;
-use super::files::{CPU, Counter, MEMORY, PROCESSES, pids};
+use super::files::{CPU, Counter, MEMORY, PROCESSES, WEIGHTS, Weight, pids};
 use crate::process::{Process, anonymous_memory};
 
 /// What the names of cgroups begin with; then comes which process made it, and a number.
@@ -29,6 +29,8 @@ struct Layout {
     cpu: Source,
     /// Without one, the processes are summed up.
     memory: Option<Source>,
+    /// Of which directory, if it is to be set and can be.
+    weight: Option<(usize, Weight)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,21 +49,32 @@ pub(crate) struct Directories {
 
 impl Parents {
     /// Makes one, runs a process in it and removes it again.
-    pub(super) fn probe<P: AsRef<Path>>(directories: impl IntoIterator<Item = P>) -> io::Result<Self> {
+    pub(super) fn probe<P: AsRef<Path>>(
+        directories: impl IntoIterator<Item = P>,
+        yields: bool,
+    ) -> io::Result<Self> {
         let directories = directories.into_iter().map(|path| at(fs::canonicalize(&path), path.as_ref()));
         let directories: Vec<_> = directories.collect::<io::Result<_>>()?;
         let this = Process::of(std::process::id()).ok_or_else(|| io::Error::other("/proc cannot be read"))?;
         for directory in &directories {
             remove_stale(directory);
-            // Only of v2, and only in vain where the memory controller is not to be had: then processes are summed up.
-            let control = fs::OpenOptions::new().write(true).open(directory.join("cgroup.subtree_control"));
-            let _ = control.and_then(|mut control| control.write_all(b"+memory"));
+            // Only of v2, and only in vain where the controller is not to be had: without memory's, processes are summed up,
+            // and without the CPU's there are no weights.
+            for controller in ["+memory"].into_iter().chain(yields.then_some("+cpu")) {
+                let _ = write(&directory.join("cgroup.subtree_control"), controller);
+            }
         }
         let paths = make(&directories, this)?;
-        let probed = Layout::probe(&paths).and_then(|layout| run_in(&paths).map(|()| layout));
+        let probed = Layout::probe(&paths, yields).and_then(|layout| run_in(&paths).map(|()| layout));
         let removed = remove(&paths);
         let layout = Arc::new(probed?);
         removed?;
+        if yields && layout.weight.is_none() {
+            tracing::info!(
+                ?directories,
+                "cgroups of requests have no CPU weight here: requests of accounts that are cut do not yield"
+            );
+        }
         Ok(Self { directories, this, layout })
     }
 
@@ -72,7 +85,7 @@ impl Parents {
 }
 
 impl Layout {
-    fn probe(paths: &[PathBuf]) -> io::Result<Self> {
+    fn probe(paths: &[PathBuf], yields: bool) -> io::Result<Self> {
         let find = |counters: &[Counter]| {
             let sources = paths
                 .iter()
@@ -86,7 +99,13 @@ impl Layout {
                 "none of the directories is a cgroup that counts CPU time",
             )
         })?;
-        Ok(Self { cpu, memory: find(&MEMORY) })
+        let weights =
+            paths.iter().enumerate().flat_map(|(of, path)| WEIGHTS.map(|weight| (of, path, weight)));
+        let is_there = |(_, path, weight): &(usize, &PathBuf, Weight)| {
+            write(&path.join(weight.file), weight.whole).is_ok()
+        };
+        let weight = weights.filter(|_| yields).find(is_there).map(|(of, _, weight)| (of, weight));
+        Ok(Self { cpu, memory: find(&MEMORY), weight })
     }
 }
 
@@ -122,6 +141,21 @@ impl Directories {
         match self.layout.memory {
             Some(source) => source.read(&self.paths),
             None => Some(anonymous_memory(processes.iter().copied())),
+        }
+    }
+
+    pub(super) fn has_weight(&self) -> bool {
+        self.layout.weight.is_some()
+    }
+
+    /// From now on it yields the CPU to others that want it, or does not. Nothing where it has no weight or is gone.
+    pub(super) fn weigh(&self, yields: bool) -> io::Result<()> {
+        let Some((of, weight)) = self.layout.weight else { return Ok(()) };
+        let Some(path) = self.paths.get(of) else { return Ok(()) };
+        let file = path.join(weight.file);
+        match write(&file, if yields { weight.tenth } else { weight.whole }) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => at(Err(error), &file),
+            _ => Ok(()),
         }
     }
 
@@ -177,6 +211,11 @@ fn remove_stale(parent: &Path) {
             let _ = fs::remove_dir(entry.path());
         }
     }
+}
+
+/// Into a file that is there.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes())
 }
 
 /// An error that says where.

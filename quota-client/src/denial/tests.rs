@@ -19,6 +19,7 @@ pub(crate) fn deny(retry_after: Duration, permanent: bool) -> v1::CheckResponse 
             used: 104_200_000,
             limit: Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(100_000_000)) }),
             scope: v1::Scope::Cluster.into(),
+            ..v1::Breach::default()
         }),
         retry_after: prost_types::Duration::try_from(retry_after).ok(),
         permanent,

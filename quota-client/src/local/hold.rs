@@ -1,6 +1,9 @@
 use quota_core::{Cost, Release, Tick};
+use tokio::time::Instant;
 
+use crate::payers::Payers;
 use crate::reserved::Reserved;
+use crate::usage::Usage;
 
 /// A price that is reserved in this fileserver's own windows, until what it stands for is charged.
 #[derive(Debug)]
@@ -10,9 +13,12 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// None where nothing was reserved.
-    pub(super) fn new(tick: Tick, price: Cost) -> Option<Self> {
-        (!price.is_zero()).then_some(Self { tick, reserved: Reserved::new(price) })
+    /// Reserves a price on all of these; none where it is nothing.
+    pub(crate) fn reserve(usage: &mut Usage, payers: &Payers, price: Cost, now: Instant) -> Option<Self> {
+        // More than a bucket holds would not be counted, and could not be given back.
+        let price = price.at_most(Cost::BUCKET);
+        (!price.is_zero())
+            .then(|| Self { tick: usage.reserve(payers, price, now), reserved: Reserved::new(price) })
     }
 
     /// What to give back with a charge of `cost`, or with the last one.
@@ -25,13 +31,18 @@ impl Hold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payers::tests::user;
 
     #[test]
     fn what_is_held_is_given_back_to_where_it_was_reserved() {
         let cpu = |micros| Cost::ZERO.with_cpu_micros(micros).unwrap();
-        let mut hold = Hold::new(7, cpu(100)).unwrap();
-        assert_eq!(hold.give_back(cpu(30), false), Some(Release { tick: 7, amounts: cpu(30) }));
-        assert_eq!(hold.give_back(cpu(30), true), Some(Release { tick: 7, amounts: cpu(70) }));
-        assert!(Hold::new(7, Cost::ZERO).is_none());
+        let now = Instant::now();
+        let (mut usage, alice) = (Usage::new(now), user("alice"));
+        let mut reserve = |price| Hold::reserve(&mut usage, &alice, price, now);
+        let mut hold = reserve(cpu(100)).unwrap();
+        let tick = hold.tick;
+        assert_eq!(hold.give_back(cpu(30), false), Some(Release { tick, amounts: cpu(30) }));
+        assert_eq!(hold.give_back(cpu(30), true), Some(Release { tick, amounts: cpu(70) }));
+        assert!(reserve(Cost::ZERO).is_none());
     }
 }

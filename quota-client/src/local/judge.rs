@@ -21,11 +21,7 @@ pub(crate) fn judge(
     let subjects: Vec<Subject> = limits.into_iter().map(subject).collect();
     match decide(&subjects, usage.clock(now), WindowLength::default()).denied_by {
         Some(breach) => Err(breach),
-        None => {
-            // More than a bucket holds would not be counted, and could not be given back.
-            let price = price.at_most(Cost::BUCKET);
-            Ok(Hold::new(usage.add(payers, price, now), price))
-        }
+        None => Ok(Hold::reserve(usage, payers, price, now)),
     }
 }
 

@@ -55,8 +55,8 @@ mod tests {
             ..v1::ResourceStanding::default()
         };
         v1::Standing {
-            cpu: Some(told),
-            memory: Some(told),
+            cpu: Some(told.clone()),
+            memory: Some(told.clone()),
             network: Some(told),
             own,
             ..v1::Standing::default()

@@ -30,9 +30,9 @@ impl Prices {
         self.recent.insert(rpc.into(), price);
     }
 
-    /// Nothing where it is not known.
-    pub(super) fn of(&self, rpc: &str) -> Cost {
-        self.recent.get(rpc).or_else(|| self.earlier.get(rpc)).copied().unwrap_or_default()
+    /// None where it is not known.
+    pub(super) fn of(&self, rpc: &str) -> Option<Cost> {
+        self.recent.get(rpc).or_else(|| self.earlier.get(rpc)).copied()
     }
 }
 
@@ -47,10 +47,10 @@ mod tests {
     #[test]
     fn the_last_price_counts() {
         let mut prices = Prices::default();
-        assert_eq!(prices.of("fetch"), Cost::ZERO, "nothing is known");
+        assert_eq!(prices.of("fetch"), None, "nothing is known");
         prices.learn("fetch", cpu(7));
         prices.learn("fetch", cpu(3));
-        assert_eq!(prices.of("fetch"), cpu(3));
+        assert_eq!(prices.of("fetch"), Some(cpu(3)));
     }
 
     #[test]
@@ -62,11 +62,11 @@ mod tests {
                 prices.learn("fetch", cpu(7));
             }
             prices.learn(&made_up.to_string(), cpu(9));
-            assert_eq!(prices.of("fetch"), cpu(7), "after {made_up}");
+            assert_eq!(prices.of("fetch"), Some(cpu(7)), "after {made_up}");
             assert!(prices.recent.len() + prices.earlier.len() <= 2 * MAX_HALF);
         }
-        assert_eq!(prices.of("once"), Cost::ZERO, "it is forgotten");
+        assert_eq!(prices.of("once"), None, "it is forgotten");
         prices.learn("once", cpu(2));
-        assert_eq!(prices.of("once"), cpu(2), "and learnt again");
+        assert_eq!(prices.of("once"), Some(cpu(2)), "and learnt again");
     }
 }

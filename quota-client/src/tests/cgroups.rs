@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use super::children::{BURN, Shell, cpu};
 use super::fake::{Heard, costs};
 use super::*;
+use crate::local::cuts::tests::cut;
 use crate::{RequestCgroup, RequestCgroups};
 
 /// Directories for cgroups, of one version, which are removed in the end with all that is in them.
@@ -37,7 +38,10 @@ impl Parents {
             })
         };
         let v2 = mount(&|kind, _| kind == "cgroup2").map(|v2| vec![v2]);
-        let v1 = v1("cpuacct").zip(v1("memory")).map(|(cpu, memory)| vec![cpu, memory]);
+        let shares = v1("cpu").filter(|cpu| v1("cpuacct").as_ref() != Some(cpu));
+        let v1 = v1("cpuacct")
+            .zip(v1("memory"))
+            .map(|(cpu, memory)| [cpu, memory].into_iter().chain(shares).collect());
         for (version, mounts) in [("v2", &v2), ("v1", &v1)] {
             if mounts.is_none() {
                 println!("this machine has no cgroup {version} mounted: that version is not tested");
@@ -300,6 +304,74 @@ async fn a_cgroup_that_somebody_else_removes_is_over_and_one_that_cannot_be_remo
         assert!(client.shutdown(LONG).await);
         assert_eq!((client.stats().cgroups_left, parents.count()), (1, 1));
         within.iter().for_each(|path| remove(path));
+    }
+}
+
+/// The weight of a cgroup's CPU: of v2, or of v1; none where the kernel shares it out otherwise.
+fn weight(cgroup: &RequestCgroup) -> Option<String> {
+    let command = cgroup.command("true");
+    let files = command.get_args().map(Path::new).filter(|word| word.ends_with("cgroup.procs"));
+    let weights = files.flat_map(|file| ["cpu.weight", "cpu.shares"].map(|name| file.with_file_name(name)));
+    weights.into_iter().find_map(|file| fs::read_to_string(file).ok()).map(|text| text.trim().to_owned())
+}
+
+const WHOLE: [&str; 2] = ["100", "1024"];
+const TENTH: [&str; 2] = ["10", "102"];
+
+fn is(weights: [&str; 2], cgroup: &RequestCgroup) -> bool {
+    weights.contains(&weight(cgroup).unwrap().as_str())
+}
+
+async fn of(client: &Client, user: &str, cgroups: &RequestCgroups) -> RequestCgroup {
+    client.meter(&Request::rpc(FETCH).user(user)).cgroup(cgroups).await.unwrap()
+}
+
+#[tokio::test]
+async fn requests_of_an_account_that_is_cut_have_a_tenth_of_the_weight_for_as_long_as_it_is() {
+    let mut tested = 0;
+    for parents in Parents::all() {
+        let fake = Fake::start().await;
+        let client = builder([&fake]).build().unwrap();
+        let cgroups = parents.cgroups();
+        let (noisy, quiet) = (of(&client, "noisy", &cgroups).await, of(&client, "quiet", &cgroups).await);
+        if weight(&noisy).is_none() {
+            println!("no CPU weight in {:?}: that version is not tested", parents.0);
+            continue;
+        }
+        tested += 1;
+        assert!(is(WHOLE, &noisy) && is(WHOLE, &quiet));
+        fake.cuts([cut("noisy", 1)]).await;
+        assert!(client.shutdown(LONG).await);
+        assert!(is(TENTH, &noisy) && is(WHOLE, &quiet), "what runs already");
+        let next = of(&client, "noisy", &cgroups).await;
+        assert!(is(TENTH, &next), "before anything runs in it");
+        assert_eq!(client.shared().yielding(), 2);
+        drop(next);
+        fake.cuts([]).await;
+        assert!(client.shutdown(LONG).await);
+        assert!(is(WHOLE, &noisy), "it is cut no more");
+        assert_eq!(client.shared().yielding(), 0);
+        drop((noisy, quiet));
+        removed(&client, &parents).await;
+    }
+    let ci = std::env::var("CI").as_deref() == Ok("true");
+    assert!(tested > 0 || !ci, "no version of cgroups has a CPU weight here");
+}
+
+#[tokio::test]
+async fn requests_of_an_account_that_is_cut_yield_nothing_where_that_is_switched_off() {
+    for parents in Parents::all() {
+        let fake = Fake::start().await;
+        let settings = format!("request_cgroups = {:?}\ncgroup.yield = false", parents.0);
+        let settings = crate::Settings::from_toml(&settings).unwrap();
+        let client = builder([&fake]).settings(settings).build().unwrap();
+        fake.cuts([cut("noisy", 1)]).await;
+        let noisy = of(&client, "noisy", client.request_cgroups().unwrap()).await;
+        assert!(client.shutdown(LONG).await);
+        assert!(weight(&noisy).is_none_or(|weight| WHOLE.contains(&weight.as_str())));
+        assert_eq!(client.shared().yielding(), 0);
+        drop(noisy);
+        removed(&client, &parents).await;
     }
 }
 

@@ -32,11 +32,12 @@ max = 3
 "#;
 
 /// Each section, and how a key in it is written.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 8] = [
     ("", "KEY = 1"),
     ("pressure.", "[pressure]\nKEY = 1"),
     ("calibration.", "[calibration]\nKEY = 1"),
     ("shedding.", "[shedding]\nKEY = 1"),
+    ("cgroup.", "[cgroup]\nKEY = 1"),
     ("concurrency.", "[[concurrency]]\nKEY = 1"),
     ("concurrency.adaptive.", "[[concurrency]]\nadaptive = { KEY = 1 }"),
     ("concurrency.unauthenticated.", "[[concurrency]]\nunauthenticated = { KEY = 1 }"),

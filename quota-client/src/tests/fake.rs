@@ -35,6 +35,8 @@ pub(crate) struct State {
     reports: Mutex<VecDeque<Report>>,
     /// To what is told of pressure; without one, it is taken.
     pressure: Mutex<Option<Code>>,
+    /// Who has a limit of his own on the node.
+    cut: Mutex<Vec<v1::AccountLimit>>,
     /// Its connections, to be broken.
     connections: Mutex<Vec<StdStream>>,
 }
@@ -156,6 +158,14 @@ impl Fake {
         *self.state.pressure.lock() = Some(code);
     }
 
+    /// From now on, these have limits of their own on the node. Waits until the client knows.
+    pub(crate) async fn cuts(&self, cut: impl IntoIterator<Item = v1::AccountLimit>) {
+        *self.state.cut.lock() = cut.into_iter().collect();
+        let told = self.heard().pressures.len();
+        // The next is told when the answer to the one before is known.
+        self.hears(|heard| heard.pressures.len() >= told + 2).await;
+    }
+
     pub(crate) fn heard(&self) -> Heard {
         self.state.heard.borrow().clone()
     }
@@ -257,7 +267,13 @@ impl QuotaService for State {
         self.heard.send_modify(|heard| heard.pressures.push(request.into_inner()));
         match *self.pressure.lock() {
             Some(code) => Err(Status::new(code, "as told")),
-            None => Ok(Response::new(v1::ReportPressureResponse::default())),
+            None => {
+                let accounts = self.cut.lock().clone();
+                Ok(Response::new(v1::ReportPressureResponse {
+                    accounts,
+                    ..v1::ReportPressureResponse::default()
+                }))
+            }
         }
     }
 

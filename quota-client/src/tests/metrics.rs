@@ -8,6 +8,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use super::machine::{Machine, calm, hot};
 use super::*;
 use crate::concurrency::calibrator::LATENCY;
+use crate::local::cuts::tests::cut;
 use crate::{PressureSignal, Reason};
 
 const PAGE: &str = include_str!("../../../docs/fileserver.md");
@@ -111,6 +112,7 @@ async fn figures_are_what_happened() {
     machine.is_for(&hot(), 1).await;
     machine.client.meter(&fetch()).cpu(Duration::from_secs(1));
     machine.client.shared().collect(Duration::from_secs(1)).await;
+    machine.client.shared().local.lock().learn_cuts(&[cut("alice", 1), cut("bob", 1)]);
     machine.is(&calm(), 7).await;
 
     let values = values(&recorder.snapshotter());
@@ -129,6 +131,7 @@ async fn figures_are_what_happened() {
         assert_eq!(value(&values, "quota_client_signal_available", &[signal]), &gauge(is_there), "{signal}");
     }
     assert_eq!(value(&values, "quota_client_unsent_entries", &[]), &gauge(1.0));
+    assert_eq!(value(&values, "quota_client_accounts_cut", &[]), &gauge(2.0));
     let DebugValue::Gauge(lag) = value(&values, "quota_client_report_lag_seconds", &[]) else {
         panic!("none")
     };

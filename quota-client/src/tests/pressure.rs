@@ -23,6 +23,7 @@ async fn pressure_and_who_is_heaviest_are_told_and_what_was_used_here_goes_with_
         told.heaviest.iter().map(|heavy| (heavy.id.as_str(), heavy.used.unwrap())).collect();
     let used = v1::Amounts { cpu_micros: Some(1700), memory_byte_seconds: Some(0), network_bytes: Some(0) };
     assert_eq!(heaviest, [("project-42", used), ("user-7", used)]);
+    assert!(told.heaviest.iter().all(|heavy| heavy.recent.is_some()));
 
     allowed(&client, &fetch()).await;
     let here = fake.heard().checks.last().unwrap().used_here.unwrap();

@@ -9,6 +9,7 @@ use tonic::Code;
 use super::fake::{Check, Heard, Report};
 use super::*;
 use crate::denial::tests::deny;
+use crate::local::cuts::tests::cut;
 use crate::{Cause, Denial, Kind, Resource};
 
 const LIMIT: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ fn standing(over: bool, retry_after: Duration) -> v1::Standing {
         over,
         retry_after: prost_types::Duration::try_from(retry_after).ok(),
         cpu: Some(told(limit::Limit::Amount(LIMIT.as_micros().try_into().unwrap()), v1::Mode::Enforce)),
-        memory: unlimited,
+        memory: unlimited.clone(),
         network: unlimited,
         ..v1::Standing::default()
     }
@@ -123,6 +124,28 @@ async fn f23_without_the_service_the_last_known_limits_hold_on_what_is_used_here
     fake.restart().await;
     assert!(client.shutdown(LONG).await);
     assert_eq!(reported(&fake.heard()), 2_100_000, "all that was used, and no price");
+}
+
+#[tokio::test]
+async fn an_account_that_was_cut_on_this_fileserver_is_held_to_that_without_the_service() {
+    let mut fake = Fake::start().await;
+    fake.answers([allow()]);
+    let client = builder([&fake]).build().unwrap();
+    drop(allowed(&client, &by("noisy")).await);
+    for user in ["noisy", "quiet"] {
+        use_cpu(&client, user, LIMIT / 2);
+    }
+    fake.cuts([cut("noisy", 300_000)]).await;
+    fake.stop().await;
+    let denial = refused(&client, &by("noisy")).await;
+    let Cause::OverQuota(over) = denial.cause() else { panic!("{denial}") };
+    assert_eq!((&*over.id, over.resource, over.used, over.limit), ("noisy", Resource::Cpu, 500_000, 300_000));
+    drop(allowed(&client, &by("quiet")).await);
+
+    fake.restart().await;
+    fake.cuts([]).await;
+    fake.stop().await;
+    drop(allowed(&client, &by("noisy")).await);
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ fn a_price_is_reserved_below_the_limit_and_nothing_at_it() {
 fn what_is_not_enforced_or_not_known_refuses_nothing_and_a_limit_of_nothing_everything() {
     let now = Instant::now();
     let mut usage = Usage::new(now);
-    usage.add(&alice(), cpu(1_000), now);
+    usage.spend(&alice(), cpu(1_000), now);
     for mode in [Mode::Off, Mode::Shadow] {
         assert!(judge(&mut usage, &alice(), limited(0, mode), cpu(1), now).is_ok(), "{mode:?}");
     }
@@ -62,7 +62,7 @@ fn what_is_not_enforced_or_not_known_refuses_nothing_and_a_limit_of_nothing_ever
 fn the_lower_of_an_accounts_and_the_nodes_limit_counts() {
     let now = Instant::now();
     let mut usage = Usage::new(now);
-    usage.add(&alice(), cpu(50), now);
+    usage.spend(&alice(), cpu(50), now);
     let mut limits = limited(100, Mode::Enforce);
     limits[0].1[Resource::Cpu].here = Some(Here { limit: Limit::At(50), used: HereUsed::Unknown });
     let breach = judge(&mut usage, &alice(), limits, cpu(1), now).unwrap_err();
@@ -75,7 +75,7 @@ fn of_several_accounts_one_that_is_over_reserves_on_none() {
     let now = Instant::now();
     let mut usage = Usage::new(now);
     let repo = || Some("project-42".to_owned());
-    usage.add(&Payers::new(v1::Accounts { repo: repo(), ..v1::Accounts::default() }).0, cpu(100), now);
+    usage.spend(&Payers::new(v1::Accounts { repo: repo(), ..v1::Accounts::default() }).0, cpu(100), now);
     let (both, _) = Payers::new(v1::Accounts { repo: repo(), ..alice().named().clone() });
     let mut limits = limited(100, Mode::Enforce);
     let comparisons = limits[0].1;
