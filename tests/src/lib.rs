@@ -16,6 +16,7 @@ pub mod property;
 pub mod proxy;
 pub mod redis;
 pub mod server;
+pub mod simulate;
 pub mod stores;
 pub mod values;
 pub mod wait;
