@@ -29,7 +29,7 @@ mod tests {
         assert_eq!(account_limit(&wire), Ok((account, Resource::Memory, Limit::At(7))));
         for (field, garbage) in [
             ("kind", v1::AccountLimit { kind: 77, ..wire.clone() }),
-            ("id", v1::AccountLimit { id: "nowhere".to_owned(), ..wire.clone() }),
+            ("id", v1::AccountLimit { id: String::new(), ..wire.clone() }),
             ("resource", v1::AccountLimit { resource: 0, ..wire.clone() }),
             ("limit", v1::AccountLimit { limit: None, ..wire.clone() }),
         ] {

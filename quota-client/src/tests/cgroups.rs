@@ -53,6 +53,10 @@ impl Parents {
     fn below(mounts: Vec<PathBuf>) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("quota-client-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        for mount in &mounts {
+            // Only of v2, and only in vain where this machine has the controller in v1.
+            let _ = fs::write(mount.join("cgroup.subtree_control"), "+cpu");
+        }
         let parents = Self(mounts.into_iter().map(|mount| mount.join(&name)).collect());
         for path in &parents.0 {
             if let Err(error) = fs::create_dir(path) {
