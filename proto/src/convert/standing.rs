@@ -96,7 +96,7 @@ mod tests {
         let whole = Comparison { ceiling: Bound { limit: Limit::At(1), mode: Mode::Enforce }, here: None };
         let whole = standing(&PerResource::from_fn(|_| whole));
         assert!(comparisons(&whole).is_ok());
-        let cpu = whole.cpu.unwrap();
+        let cpu = whole.cpu.clone().unwrap();
         let limit = |limit| v1::ResourceStanding { limit, ..cpu.clone() };
         let not_unlimited = v1::Limit { limit: Some(v1::limit::Limit::Unlimited(false)) };
         for (field, cpu) in [
