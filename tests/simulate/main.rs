@@ -18,8 +18,6 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use quota_tests::simulate::{Contender, Scenario};
 
-use self::job::Compared;
-
 /// Compares how rules adapt limits, in some minutes.
 #[derive(Parser)]
 struct Args {
