@@ -31,8 +31,11 @@ pub(crate) fn compare<'a>(
         let scenario = &scenarios[*scenario].1;
         light_p95(scenario, &run(scenario, &contenders[0], *seed, Heavy::Without))
     });
-    let jobs: Vec<_> =
-        idle.iter().zip(idle_p95).flat_map(|(pair, idle)| contenders.iter().map(move |it| (*pair, idle, it))).collect();
+    let jobs: Vec<_> = idle
+        .iter()
+        .zip(idle_p95)
+        .flat_map(|(pair, idle)| contenders.iter().map(move |it| (*pair, idle, it)))
+        .collect();
     let runs = in_parallel(&jobs, |((scenario, seed), idle_p95, contender)| {
         let scenario = &scenarios[*scenario].1;
         let trace = run(scenario, contender, *seed, Heavy::With);

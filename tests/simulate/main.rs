@@ -1,11 +1,6 @@
 //! Simulates every scenario under every rule, with many seeds, and compares what light requests feel. `scripts/simulate`
 //! builds and runs it; docs/adaptation.md tells what it found.
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a simulation that fails is none"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a simulation that fails is none")]
 
 mod docs;
 mod job;

@@ -52,7 +52,8 @@ fn latency(trace: &Trace, from: usize, until: usize) -> f64 {
 
 /// Of light requests.
 fn refused(trace: &Trace, from: usize, until: usize) -> f64 {
-    let sum = |of: fn(&Second) -> u32| trace.seconds[from..until].iter().map(|it| f64::from(of(it))).sum::<f64>();
+    let sum =
+        |of: fn(&Second) -> u32| trace.seconds[from..until].iter().map(|it| f64::from(of(it))).sum::<f64>();
     let (refused, admitted) = (sum(|second| second.refused[0]), sum(|second| second.admitted[0]));
     refused / (refused + admitted).max(1.0)
 }

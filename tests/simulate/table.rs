@@ -24,7 +24,8 @@ pub(crate) fn of_scenario(compared: &Compared<'_>) -> String {
 
 /// The figures, in the order of [`Aim::ALL`].
 pub(crate) fn cells(figures: &Figures) -> [String; 7] {
-    let seconds = |seconds: Option<f64>| seconds.map_or("never".to_owned(), |seconds| format!("{seconds:.0} s"));
+    let seconds =
+        |seconds: Option<f64>| seconds.map_or("never".to_owned(), |seconds| format!("{seconds:.0} s"));
     [
         format!("{:.2} %", 100.0 * figures.light_refused_ratio),
         format!("{:.1}", figures.light_p95_over_idle),

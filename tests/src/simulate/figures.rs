@@ -42,13 +42,15 @@ impl Figures {
     pub fn of(scenario: &Scenario, trace: &Trace, idle_p95: f64) -> Self {
         let (from, until) = (scenario.from as usize, scenario.until as usize);
         let seconds = &trace.seconds;
-        let load = |seconds: &[Second]| seconds.iter().map(|second| second.load).sum::<f64>() / seconds.len() as f64;
+        let load =
+            |seconds: &[Second]| seconds.iter().map(|second| second.load).sum::<f64>() / seconds.len() as f64;
         let is_hot = |at: &usize| load(&seconds[*at..*at + SMOOTH]) >= f64::from(SOFT_LIMIT);
         let onset = (from..until - SMOOTH).find(is_hot);
         let relief = onset.map(|onset| (onset..until - SMOOTH).find(|at| !is_hot(at)).map(|at| at - onset));
         let settled = (onset.unwrap_or(from) + SETTLED).min(until - 1);
         let low = seconds.iter().rposition(|second| second.lowest < 1.0);
-        let recovery = low.map_or(Some(0), |low| (low + 1 < seconds.len()).then(|| (low + 1).saturating_sub(until)));
+        let recovery =
+            low.map_or(Some(0), |low| (low + 1 < seconds.len()).then(|| (low + 1).saturating_sub(until)));
         Self {
             light_refused_ratio: light_refused_ratio(seconds),
             light_p95_over_idle: light_p95(scenario, trace) / idle_p95,
@@ -83,6 +85,7 @@ fn light_refused_ratio(seconds: &[Second]) -> f64 {
 
 /// 1 of none, and where nobody had anything.
 fn jain(amounts: &[f64]) -> f64 {
-    let (sum, squares): (f64, f64) = (amounts.iter().sum(), amounts.iter().map(|amount| amount * amount).sum());
+    let (sum, squares): (f64, f64) =
+        (amounts.iter().sum(), amounts.iter().map(|amount| amount * amount).sum());
     if squares > 0.0 { sum * sum / (amounts.len() as f64 * squares) } else { 1.0 }
 }

@@ -1,6 +1,6 @@
 use quota_core::{
-    Adaptation, Adaptations, Cost, Kind, NodeReport, NodeState, PerResource, Ratio, Release, Resource, Rule, Tick,
-    Timestamp, Usage, Window, WindowLength,
+    Adaptation, Adaptations, Cost, Kind, NodeReport, NodeState, PerResource, Ratio, Release, Resource, Rule,
+    Tick, Timestamp, Usage, Window, WindowLength,
 };
 
 use super::contender::Kit;
@@ -94,7 +94,8 @@ impl Node {
     /// Whether no more requests of an address may run.
     pub(super) fn is_full(&self, request: &Request) -> bool {
         let [.., address] = request.accounts;
-        let of_address = || self.running.iter().filter(|running| running.request.accounts[2] == address).count();
+        let of_address =
+            || self.running.iter().filter(|running| running.request.accounts[2] == address).count();
         self.kit.at_once.is_some_and(|most| of_address() >= most)
     }
 

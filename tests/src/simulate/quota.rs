@@ -67,11 +67,13 @@ impl Quota {
             return Err(Refusal { account: None, retry_after: SOON });
         }
         let compared = request.accounts.map(|account| (account, self.compare(node, account)));
-        if let Some((account, resource)) = compared.iter().find_map(|(account, all)| self.refuses(*account, all))
+        if let Some((account, resource)) =
+            compared.iter().find_map(|(account, all)| self.refuses(*account, all))
         {
             let is_local = !Limit::At(self.ceilings[self.accounts[account].kind()][resource])
                 .reached_by(self.everywhere[account].usage()[resource]);
-            let retry_after = if request.honours_retry_after { self.retry_after(&compared, now) } else { SOON };
+            let retry_after =
+                if request.honours_retry_after { self.retry_after(&compared, now) } else { SOON };
             return Err(Refusal { account: is_local.then_some(account), retry_after });
         }
         let release = Release { tick: WindowLength::default().tick(now), amounts: node.price(request) };
@@ -85,8 +87,7 @@ impl Quota {
     fn compare(&self, node: &Node, account: usize) -> PerResource<Comparison> {
         let kind = self.accounts[account].kind();
         PerResource::from_fn(|resource| {
-            let ceiling =
-                Bound { limit: Limit::At(self.ceilings[kind][resource]), mode: Mode::Enforce };
+            let ceiling = Bound { limit: Limit::At(self.ceilings[kind][resource]), mode: Mode::Enforce };
             let used =
                 if self.thin { HereUsed::Unknown } else { HereUsed::Told(node.used(account)[resource]) };
             let here = node.limits.of(account, kind, resource);

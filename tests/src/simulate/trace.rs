@@ -126,9 +126,9 @@ impl<'a> Recorder<'a> {
         let (mut second, steady) = (std::mem::take(&mut self.second), self.is_steady());
         second.lowest = 1.0;
         for (number, node) in nodes.iter().enumerate() {
-            let kinds = node.limits.kinds[resource].into_iter().flat_map(|limits| {
-                Kind::ALL.map(|kind| (Whose::Kind(number, kind), kind, limits[kind]))
-            });
+            let kinds = node.limits.kinds[resource]
+                .into_iter()
+                .flat_map(|limits| Kind::ALL.map(|kind| (Whose::Kind(number, kind), kind, limits[kind])));
             let own = node.limits.own(resource).map(|(account, limit)| {
                 (Whose::Account(number, account), quota.accounts[account].kind(), limit)
             });
@@ -137,8 +137,12 @@ impl<'a> Recorder<'a> {
                 second.lowest = second.lowest.min(limit as f64 / ceiling as f64);
                 second.cut += usize::from(matches!(whose, Whose::Account(..)));
                 if steady && limit < ceiling {
-                    let held =
-                        self.limits.entry(whose).or_insert(Held { least: limit, most: limit, seconds: 0, bound: 0 });
+                    let held = self.limits.entry(whose).or_insert(Held {
+                        least: limit,
+                        most: limit,
+                        seconds: 0,
+                        bound: 0,
+                    });
                     held.least = held.least.min(limit);
                     held.most = held.most.max(limit);
                     held.seconds += 1;

@@ -85,7 +85,8 @@ impl<'a> Traffic<'a> {
         let alike = heavy.filter(|(population, _)| kind != Kind::User || population.parallel > 0);
         alike
             .flat_map(|(population, state)| {
-                let of_kind = population.counts().into_iter().zip(state.first).find(|((of, _), _)| *of == kind);
+                let of_kind =
+                    population.counts().into_iter().zip(state.first).find(|((of, _), _)| *of == kind);
                 of_kind.map(|((_, count), first)| first..first + count as usize).unwrap_or_default()
             })
             .collect()
@@ -150,8 +151,7 @@ impl Population {
     }
 
     fn is_there(&self, scenario: &Scenario, at: f64) -> bool {
-        let (from, until) =
-            if self.heavy { (scenario.from, scenario.until) } else { (0, scenario.seconds) };
+        let (from, until) = if self.heavy { (scenario.from, scenario.until) } else { (0, scenario.seconds) };
         let (from, until) = (self.from.unwrap_or(from), self.until.unwrap_or(until));
         (f64::from(from)..f64::from(until)).contains(&at)
     }

@@ -44,8 +44,7 @@ fn slow_readers_leave_the_line_to_others() {
 #[test]
 fn memory_is_held_and_grows() {
     let mebibyte = f64::from(1 << 20);
-    let mut work =
-        [Work { waits: 9.0, memory: 256.0 * mebibyte, leak: 256.0 * mebibyte, ..Work::default() }];
+    let mut work = [Work { waits: 9.0, memory: 256.0 * mebibyte, leak: 256.0 * mebibyte, ..Work::default() }];
     let machine = machine(1.0, 1.0);
     assert_eq!(spent(&machine, &mut work, Resource::Memory), (0.25, vec![256.0 * 1024.0]));
     assert_eq!(spent(&machine, &mut work, Resource::Memory), (0.5, vec![512.0 * 1024.0]));
