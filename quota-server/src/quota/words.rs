@@ -150,7 +150,7 @@ mod tests {
         );
         let other = said(Resource::Cpu, cut(120_000_000, 63), Duration::from_millis(1500));
         assert!(other.contains("120.0 CPU-s in 1.5 s on") && other.contains(", 6.3x the"), "{other}");
-        let memory = said(Resource::Memory, cut(60 * 3 << 19, 5), MINUTE);
+        let memory = said(Resource::Memory, cut((60 * 3) << 19, 5), MINUTE);
         assert!(memory.contains(": 1.5 GiB of memory held on gitaly-01 since"), "{memory}");
         assert!(memory.contains("(held 31 % of the memory, 0.5x the"), "{memory}");
         let network = said(Resource::Network, cut(1023, 5), MINUTE);

@@ -72,7 +72,7 @@ impl Simulation<'_> {
     fn step(&mut self, step: u64) {
         let now = moment(step);
         let at = seconds(now);
-        if step % STEPS == 0 {
+        if step.is_multiple_of(STEPS) {
             let tick = WindowLength::default().tick(now);
             self.quota.advance(tick);
             for node in &mut self.nodes {

@@ -59,8 +59,8 @@ impl<'a> Traffic<'a> {
         let mut names = Vec::new();
         let mut populations: Vec<State> = Vec::new();
         for (number, population) in scenario.traffic.iter().enumerate() {
-            let others = scenario.traffic.iter().zip(&populations);
-            let same = others.filter(|(other, _)| population.are.as_ref() == Some(&other.name)).last();
+            let mut others = scenario.traffic.iter().zip(&populations);
+            let same = others.rfind(|(other, _)| population.are.as_ref() == Some(&other.name));
             let first = same.map(|(_, state)| state.first).unwrap_or_else(|| {
                 population.counts().map(|(kind, count)| {
                     let first = names.len();

@@ -29,7 +29,7 @@ pub(super) fn parameters(report: &NodeReport, adaptations: &Adaptations) -> Vec<
         match adaptation {
             None => packed.resize(packed.len() + 109, 0),
             Some(adaptation) => {
-                parameters_of(&mut packed, &report.observation(resource, adaptation.rule), adaptation)
+                parameters_of(&mut packed, &report.observation(resource, adaptation.rule), adaptation);
             }
         }
     }
