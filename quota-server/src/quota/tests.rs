@@ -172,6 +172,11 @@ async fn who_loads_a_node_is_cut_and_the_others_are_not_and_why_is_told_everywhe
     world.spend("light-1", 30).await;
     assert!(is_allowed(&check(&world.servers[0], "alice").await), "below the limit of users");
     world.pass(7, 1.0, 90, 30).await;
+    world.servers[0].refresh_nodes().await;
+    let lines = world.log.lines("account cut");
+    assert_eq!(lines.len(), 1, "once, by the server that was told: {lines:?}");
+    assert!(lines[0].contains("node=\"gitaly-01\" kind=\"user\" id=\"alice\" resource=\"cpu\""), "{lines:?}");
+    assert!(lines[0].contains(WHY), "{lines:?}");
     world.servers[1].refresh_nodes().await;
 
     let standing = world.node().await;
@@ -207,10 +212,6 @@ async fn who_loads_a_node_is_cut_and_the_others_are_not_and_why_is_told_everywhe
         let elsewhere = StandingRequest { account: user("alice"), node: Label::default() };
         assert_eq!(server.standing(elsewhere).await.unwrap().own, PerResource::default());
     }
-    let lines = world.log.lines("account cut");
-    assert_eq!(lines.len(), 1, "once, by the server that was told: {lines:?}");
-    assert!(lines[0].contains("node=\"gitaly-01\" kind=\"user\" id=\"alice\" resource=\"cpu\""), "{lines:?}");
-    assert!(lines[0].contains(WHY), "{lines:?}");
     let lines = world.log.lines(" denied ");
     assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(WHY)), "by both servers: {lines:?}");
 }
