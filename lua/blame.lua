@@ -15,7 +15,7 @@
 local call, floor, min, max = redis.call, math.floor, math.min, math.max
 local pack, unpack_struct, sub = struct.pack, struct.unpack, string.sub
 
-local MARGIN, GAIN, PACE, MOST_CUT = 40000, 150000, 250000, 333
+local MARGIN, GAIN, BEYOND, ENOUGH, MOST_CUT = 30000, 150000, 600000, 4, 333
 local ORDER = { 2, 3, 1 }
 local UNTOLD_COUNT = 2 ^ 32 - 1
 local CUTS_VERSION, CUT_FORMAT = 1, '<I6I7I4I4I4'
@@ -186,34 +186,41 @@ local function level_of(amounts, need)
   return #amounts == 0 and 0 or floor(max(above - need, 0) / #amounts)
 end
 
-function Step:stands_out(kind, spending, level)
-  return spending.rate > level and spending.used >= floor(self:fair_share(kind) / 2)
+function Step:stands_out(kind, spending)
+  local fair = self:fair_share(kind)
+  return spending.used >= fair + share(fair, BEYOND)
+end
+
+function Step:can_give(kind)
+  return self.cuts.levels[kind] > self:within(kind, 0)
 end
 
 -- Cuts accounts of the kind whose heaviest would keep the most, in fair shares.
 function Step:blame(need)
-  local cuts, chosen, highest, level = self.cuts
+  local cuts, chosen, highest, found = self.cuts
+  local any_can_give = self:can_give(1) or self:can_give(2) or self:can_give(3)
   for _, kind in ipairs(ORDER) do
-    if self.load.active[kind] ~= UNTOLD_COUNT then
+    if self.load.active[kind] ~= UNTOLD_COUNT and (not any_can_give or self:can_give(kind)) then
       local rates = {}
       for account, spending in pairs(self.load.accounts) do
         if kind_of(account) == kind then rates[#rates + 1] = spending.rate end
       end
       local down_to = level_of(rates, need)
-      local height = floor(down_to / max(self:fair_share(kind), 1))
-      if not chosen or height > highest then chosen, highest, level = kind, height, self:within(kind, down_to) end
+      local height = min(floor(down_to / max(self:fair_share(kind), 1)), ENOUGH)
+      if not chosen or height > highest then chosen, highest, found = kind, height, self:within(kind, down_to) end
     end
   end
   if not chosen then return end
-  local held, any_new = cuts.levels[chosen], false
-  for account, spending in pairs(self.load.accounts) do
-    any_new = any_new
-      or kind_of(account) == chosen and self:stands_out(chosen, spending, held) and not cuts.accounts[account]
+  local level = cuts.levels[chosen]
+  if level == 0 then
+    level = found
+  elseif cuts.mean >= share(self.load.capacity, self.p.soft) then
+    level = min(level, found)
   end
-  if held ~= 0 and (level >= held or any_new) then level = held end
   cuts.levels[chosen] = level
   for account, spending in pairs(self.load.accounts) do
-    if kind_of(account) == chosen and self:stands_out(chosen, spending, level) and not cuts.accounts[account] then
+    if kind_of(account) == chosen and not cuts.accounts[account]
+      and spending.rate > level and self:stands_out(chosen, spending) then
       local tenths = floor(spending.rate * 10 / max(self:fair_share(chosen), 1))
       cuts.accounts[account] = {
         limit = self:within(chosen, min(spending.used, level)), since = self.now,
@@ -226,19 +233,18 @@ end
 
 function Step:move_limits()
   local cuts = self.cuts
+  local is_idle = cuts.mean < floor(share(self.load.capacity, self.p.soft) / 2)
   for account, cut in pairs(cuts.accounts) do
     local kind, spending = kind_of(account), self:spending(account)
-    local level = cuts.levels[kind]
+    local level = self:within(kind, cuts.levels[kind])
     if spending.used < level - floor(level / 4) and spending.rate <= level then
-      cut.limit = cut.limit + self.p.kinds[kind].step
+      local step = self.p.kinds[kind].step
+      if not is_idle then step = max(min(step, floor(cut.limit / 4)), 1) end
+      cut.limit = cut.limit + step
+    elseif self.hot or cut.limit >= level then
+      cut.limit = min(cut.limit, level)
     else
-      local over = share(max(spending.rate - level, 0), PACE)
-      local paced = self:within(kind, max(level - over, floor(level / 2)))
-      if self.hot or cut.limit >= paced then
-        cut.limit = min(cut.limit, paced)
-      else
-        cut.limit = min(cut.limit + floor(level / self.load.intervals), paced)
-      end
+      cut.limit = min(cut.limit + floor(level / self.load.intervals), level)
     end
   end
 end

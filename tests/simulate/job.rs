@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use quota_tests::simulate::{Contender, Figures, Heavy, Scenario, Trace, light_p95, run};
+use quota_tests::simulate::{Contender, Figures, Heavy, Scenario, Trace, light_p95, relief_seconds, run};
 
 /// A scenario, and what each rule made of it.
 pub(crate) struct Compared<'a> {
@@ -26,20 +26,21 @@ pub(crate) fn compare<'a>(
     contenders: &[Contender],
     seeds: u64,
 ) -> Vec<Compared<'a>> {
-    let idle = pairs(scenarios.len(), seeds);
-    let idle_p95 = in_parallel(&idle, |(scenario, seed)| {
+    let pairs = pairs(scenarios.len(), seeds);
+    let best = in_parallel(&pairs, |(scenario, seed)| {
         let scenario = &scenarios[*scenario].1;
-        light_p95(scenario, &run(scenario, &contenders[0], *seed, Heavy::Without))
+        let run = |heavy| run(scenario, &Contender::FIXED, *seed, heavy);
+        (light_p95(scenario, &run(Heavy::Without)), relief_seconds(scenario, &run(Heavy::UntilHot)))
     });
-    let jobs: Vec<_> = idle
+    let jobs: Vec<_> = pairs
         .iter()
-        .zip(idle_p95)
-        .flat_map(|(pair, idle)| contenders.iter().map(move |it| (*pair, idle, it)))
+        .zip(best)
+        .flat_map(|(pair, best)| contenders.iter().map(move |it| (*pair, best, it)))
         .collect();
-    let runs = in_parallel(&jobs, |((scenario, seed), idle_p95, contender)| {
+    let runs = in_parallel(&jobs, |((scenario, seed), (idle_p95, least_relief), contender)| {
         let scenario = &scenarios[*scenario].1;
         let trace = run(scenario, contender, *seed, Heavy::With);
-        (Figures::of(scenario, &trace, *idle_p95), (*seed == 0).then_some(trace))
+        (Figures::of(scenario, &trace, *idle_p95, *least_relief), (*seed == 0).then_some(trace))
     });
     let mut of_scenario: Vec<Vec<(Figures, Option<Trace>)>> = Vec::new();
     let mut runs = runs.into_iter();

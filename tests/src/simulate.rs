@@ -19,7 +19,7 @@ mod traffic;
 
 pub use aims::{Aim, SOFT_LIMIT};
 pub use contender::{Contender, Kit};
-pub use figures::{Figures, light_p95};
+pub use figures::{Figures, light_p95, relief_seconds};
 pub use run::{Heavy, run};
 pub use scenario::{Excuse, Scenario};
 pub use trace::{Second, Trace};

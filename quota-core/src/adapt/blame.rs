@@ -26,15 +26,18 @@ pub struct Blame {
 impl Blame {
     /// The rule steers for this much less than its soft limit, so that ordinary fluctuation is not hot. Closer, and intervals
     /// are hot by chance; further away, and capacity lies idle.
-    pub const MARGIN: Ratio = Ratio::from_millionths(40_000);
+    pub const MARGIN: Ratio = Ratio::from_millionths(30_000);
 
     /// How far a level goes in an interval towards where it should be. The effect of a step shows within a window, which is
     /// a dozen intervals: quicker, and levels swing; slower, and the node is busy, or idle, for longer.
     pub const GAIN: Ratio = Ratio::from_millionths(150_000);
 
-    /// How much of what an account spends faster than its level is taken off its limit for as long. What comes in bursts
-    /// would come back in the same bursts a window later, since usage leaves the window as it came.
-    pub const PACE: Ratio = Ratio::from_millionths(250_000);
+    /// An account stands out that has used a fair share and this part of one. Less, and light ones are cut who are a little
+    /// above the others by chance; more, and many medium ones together are cut late or, on a saturated node, never.
+    pub const BEYOND: Ratio = Ratio::from_millionths(600_000);
+
+    /// Accounts that keep so many fair shares can bear a cut, whatever their kind.
+    pub const ENOUGH: u64 = 4;
 
     /// What the rule steers for.
     pub const fn target(&self) -> Ratio {
@@ -42,7 +45,7 @@ impl Blame {
     }
 }
 
-/// Who is looked at first where several kinds of account stand out alike.
+/// Who is cut first where several kinds of account can bear it alike: an address or a repository may be shared.
 const ORDER: [Kind; 3] = [Kind::User, Kind::Ip, Kind::Repo];
 
 #[cfg(test)]

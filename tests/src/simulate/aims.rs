@@ -16,7 +16,7 @@ pub enum Aim {
     LightP95,
     /// At least 0.80 of the capacity is used while there is demand.
     Used,
-    /// Pressure is back under the soft limit within 30 s.
+    /// Pressure is back under the soft limit within 30 s of when it could have been.
     Relief,
     /// Jain's index over heavy accounts that want the same is 0.95 at least.
     Jain,
@@ -57,7 +57,10 @@ impl Aim {
             Self::LightRefused => figures.light_refused_ratio <= 0.005,
             Self::LightP95 => figures.light_p95_over_idle <= 3.0,
             Self::Used => figures.used_ratio >= 0.8,
-            Self::Relief => figures.relief_seconds.is_some_and(|seconds| seconds <= 30.0),
+            Self::Relief => match (figures.relief_seconds, figures.least_relief_seconds) {
+                (Some(seconds), Some(least)) => seconds <= least + 30.0,
+                (seconds, _) => seconds.is_some(),
+            },
             Self::Jain => figures.jain >= 0.95,
             Self::LimitSwing => figures.limit_swing <= 2.0,
             Self::Recovery => figures.recovery_seconds.is_some_and(|seconds| seconds <= 180.0),

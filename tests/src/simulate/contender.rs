@@ -35,6 +35,9 @@ impl Contender {
     /// What `limits.<resource>.step` is by default.
     const STEP: Ratio = Ratio::from_millionths(50_000);
 
+    /// Limits that do not move.
+    pub const FIXED: Self = Self { name: "fixed", rule: None, kit: Kit::NONE };
+
     /// The rule `blame` as it is by default.
     pub fn blame() -> Self {
         let backoff_factor = Ratio::from_millionths(900_000);
@@ -45,7 +48,7 @@ impl Contender {
     /// All that are compared.
     pub fn all() -> [Self; 7] {
         [
-            Self { name: "fixed", rule: None, kit: Kit::NONE },
+            Self::FIXED,
             Self::aimd("aimd 15 s", 15, 750_000),
             Self::aimd("aimd", 60, 900_000),
             Self { name: "double-halve", rule: Some((Rule::DoubleHalve, 1)), kit: Kit::NONE },

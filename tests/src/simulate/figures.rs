@@ -14,6 +14,8 @@ pub struct Figures {
     /// From when pressure reached the soft limit, as a mean of ten seconds, until it was below, in seconds. 0 where it never
     /// came up; `None` where it was above until the heavy traffic ended.
     pub relief_seconds: Option<f64>,
+    /// The same where nothing heavy is let in since then: what runs must end.
+    pub least_relief_seconds: Option<f64>,
     /// Jain's index over heavy accounts that want the same: 1 where all had the same, 1/n where one of n had all.
     pub jain: f64,
     /// [`Trace::swing`].
@@ -23,7 +25,7 @@ pub struct Figures {
 }
 
 /// Over how many seconds pressure is averaged.
-const SMOOTH: usize = 10;
+pub(super) const SMOOTH: usize = 10;
 
 /// How long after the onset a steady state is expected, in seconds.
 const SETTLED: usize = 120;
@@ -37,16 +39,40 @@ pub fn light_p95(scenario: &Scenario, trace: &Trace) -> f64 {
     took.get(took.len() * 95 / 100).copied().unwrap_or_default()
 }
 
+/// [`Figures::relief_seconds`] of a run.
+pub fn relief_seconds(scenario: &Scenario, trace: &Trace) -> Option<f64> {
+    let seconds = &trace.seconds;
+    let Some(onset) = onset(scenario, seconds) else { return Some(0.0) };
+    let relief =
+        places(scenario).skip_while(|at| *at < onset).find(|at| !is_hot(&seconds[*at..*at + SMOOTH]))?;
+    Some((relief - onset) as f64)
+}
+
+/// When pressure comes up.
+fn onset(scenario: &Scenario, seconds: &[Second]) -> Option<usize> {
+    places(scenario).find(|at| is_hot(&seconds[*at..*at + SMOOTH]))
+}
+
+/// The seconds of heavy traffic that have enough others after them.
+fn places(scenario: &Scenario) -> std::ops::Range<usize> {
+    scenario.from as usize..(scenario.until as usize).saturating_sub(SMOOTH)
+}
+
+/// Whether pressure is at the soft limit, on average.
+pub(super) fn is_hot(seconds: &[Second]) -> bool {
+    load(seconds) >= f64::from(SOFT_LIMIT)
+}
+
+fn load(seconds: &[Second]) -> f64 {
+    seconds.iter().map(|second| second.load).sum::<f64>() / seconds.len() as f64
+}
+
 impl Figures {
-    /// What a run shows, where light requests alone have the 95th percentile `idle_p95`.
-    pub fn of(scenario: &Scenario, trace: &Trace, idle_p95: f64) -> Self {
+    /// What a run shows, where light requests alone have the 95th percentile `idle_p95`, and relief takes so long at least.
+    pub fn of(scenario: &Scenario, trace: &Trace, idle_p95: f64, least_relief: Option<f64>) -> Self {
         let (from, until) = (scenario.from as usize, scenario.until as usize);
         let seconds = &trace.seconds;
-        let load =
-            |seconds: &[Second]| seconds.iter().map(|second| second.load).sum::<f64>() / seconds.len() as f64;
-        let is_hot = |at: &usize| load(&seconds[*at..*at + SMOOTH]) >= f64::from(SOFT_LIMIT);
-        let onset = (from..until - SMOOTH).find(is_hot);
-        let relief = onset.map(|onset| (onset..until - SMOOTH).find(|at| !is_hot(at)).map(|at| at - onset));
+        let onset = onset(scenario, seconds);
         let settled = (onset.unwrap_or(from) + SETTLED).min(until - 1);
         let low = seconds.iter().rposition(|second| second.lowest < 1.0);
         let recovery =
@@ -55,7 +81,8 @@ impl Figures {
             light_refused_ratio: light_refused_ratio(seconds),
             light_p95_over_idle: light_p95(scenario, trace) / idle_p95,
             used_ratio: load(&seconds[settled..until]),
-            relief_seconds: relief.unwrap_or(Some(0)).map(|seconds| seconds as f64),
+            relief_seconds: relief_seconds(scenario, trace),
+            least_relief_seconds: least_relief,
             jain: jain(&trace.alike),
             limit_swing: trace.swing,
             recovery_seconds: recovery.map(|seconds| seconds as f64),
@@ -70,6 +97,7 @@ impl Figures {
             light_p95_over_idle: a.light_p95_over_idle.max(b.light_p95_over_idle),
             used_ratio: a.used_ratio.min(b.used_ratio),
             relief_seconds: longest(a.relief_seconds, b.relief_seconds),
+            least_relief_seconds: longest(a.least_relief_seconds, b.least_relief_seconds),
             jain: a.jain.min(b.jain),
             limit_swing: a.limit_swing.max(b.limit_swing),
             recovery_seconds: longest(a.recovery_seconds, b.recovery_seconds),

@@ -48,9 +48,9 @@ impl Limits {
         self.own[account][resource].into_iter().chain(of_kind).min()
     }
 
-    /// Whether an account's own processor time is limited: then its requests weigh less.
-    pub(super) fn is_cut(&self, account: usize) -> bool {
-        self.own[account][Resource::Cpu].is_some()
+    /// Whether an account has a limit of its own.
+    pub(super) fn is_cut(&self, account: usize, resource: Resource) -> bool {
+        self.own[account][resource].is_some()
     }
 
     /// The limits of single accounts.

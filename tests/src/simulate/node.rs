@@ -19,8 +19,8 @@ pub(super) struct Node {
     /// By account, as the client counts.
     windows: Vec<Window>,
     recent: Vec<[Usage; RECENT]>,
-    /// What requests of an account cost lately: processor time, and how many ended.
-    costs: Vec<[f64; 2]>,
+    /// By account.
+    lately: Vec<Lately>,
     pub(super) limits: Limits,
     /// Calibrated since the limits were read.
     is_stale: bool,
@@ -48,6 +48,13 @@ pub(super) struct Worked {
     pub(super) killed: Option<Running>,
 }
 
+/// What requests of an account cost lately.
+#[derive(Clone, Debug, Default)]
+struct Lately {
+    spent: PerResource<f64>,
+    ended: f64,
+}
+
 const RECENT: usize = NodeReport::RECENT.as_secs() as usize;
 
 /// The price of a request whose account is not cut, in microseconds.
@@ -64,7 +71,7 @@ impl Node {
             running: Vec::new(),
             windows: vec![Window::default(); accounts],
             recent: vec![Default::default(); accounts],
-            costs: vec![[0.0; 2]; accounts],
+            lately: vec![Lately::default(); accounts],
             limits: Limits::new(accounts),
             is_stale: false,
             state: None,
@@ -81,8 +88,9 @@ impl Node {
         for recent in &mut self.recent {
             recent[slot(tick)] = Usage::default();
         }
-        for cost in self.costs.as_flattened_mut() {
-            *cost -= *cost / MEMORY;
+        for lately in &mut self.lately {
+            lately.spent = lately.spent.map(|spent| spent - spent / MEMORY);
+            lately.ended -= lately.ended / MEMORY;
         }
     }
 
@@ -99,15 +107,20 @@ impl Node {
         self.kit.at_once.is_some_and(|most| of_address() >= most)
     }
 
-    /// What is reserved for a request: of an account that is cut, as much as its requests cost lately.
+    /// What is reserved for a request: of a resource in which one of its accounts is cut, as much as its requests cost
+    /// lately.
     pub(super) fn price(&self, request: &Request) -> Cost {
-        let cut = request.accounts.iter().filter(|account| self.limits.is_cut(**account));
-        let learned = cut.map(|account| {
-            let [spent, ended] = self.costs[*account];
-            (spent / ended.max(1.0)) as u64
-        });
-        let micros = learned.max().unwrap_or_default().max(PRICE);
-        Cost::saturating(PerResource::new(micros, 0, 0))
+        let learned = |resource| {
+            let cut = request.accounts.iter().filter(|account| self.limits.is_cut(**account, resource));
+            let mean = |account: &usize| {
+                let Lately { spent, ended } = &self.lately[*account];
+                (spent[resource] / ended.max(1.0)) as u64
+            };
+            cut.map(mean).max().unwrap_or_default()
+        };
+        let mut price = PerResource::from_fn(learned);
+        price[Resource::Cpu] = price[Resource::Cpu].max(PRICE);
+        Cost::saturating(price)
     }
 
     pub(super) fn reserve(&mut self, account: usize, release: &Release) {
@@ -128,7 +141,8 @@ impl Node {
         mut spends: impl FnMut(&Running, &PerResource<f64>),
     ) -> Worked {
         for running in &mut self.running {
-            let is_cut = running.request.accounts.iter().any(|account| self.limits.is_cut(*account));
+            let is_cut =
+                running.request.accounts.iter().any(|account| self.limits.is_cut(*account, Resource::Cpu));
             running.request.work.weight = if is_cut { self.kit.weight } else { 1.0 };
         }
         let work = self.running.iter_mut().map(|running| &mut running.request.work);
@@ -165,10 +179,10 @@ impl Node {
         running.release.amounts = held.minus(amounts);
         let release = Release { tick: running.release.tick, amounts };
         for account in running.request.accounts {
-            let [spent, ended] = &mut self.costs[account];
-            *spent += whole[Resource::Cpu] as f64;
-            *ended += f64::from(u8::from(is_done));
+            let lately = &mut self.lately[account];
+            lately.ended += f64::from(u8::from(is_done));
             for (resource, whole) in whole.iter() {
+                lately.spent[resource] += *whole as f64;
                 self.recent[account][slot(tick)][resource] += whole;
             }
             self.windows[account].add(tick, cost);

@@ -23,6 +23,8 @@ pub enum Heavy {
     With,
     /// It does not.
     Without,
+    /// It does until pressure has been at the soft limit for a while, and is gone from then on: no limit helps sooner.
+    UntilHot,
 }
 
 fn moment(step: u64) -> Timestamp {
@@ -50,6 +52,7 @@ pub fn run(scenario: &Scenario, contender: &Contender, seed: u64, heavy: Heavy) 
         nodes: (0..scenario.nodes).map(node).collect(),
         traffic,
         recorder: Recorder::new(scenario, accounts),
+        heavy,
     };
     for step in 0..u64::from(scenario.seconds) * STEPS {
         simulation.step(step);
@@ -66,6 +69,7 @@ struct Simulation<'a> {
     quota: Quota,
     nodes: Vec<Node>,
     recorder: Recorder<'a>,
+    heavy: Heavy,
 }
 
 impl Simulation<'_> {
@@ -92,6 +96,9 @@ impl Simulation<'_> {
                 node.report(self.scenario, &self.adaptations, &self.quota, now);
             }
             self.recorder.second_ends(&self.nodes, &self.quota);
+            if self.heavy == Heavy::UntilHot && self.recorder.is_hot() {
+                self.traffic.leave_out_heavy();
+            }
         }
     }
 

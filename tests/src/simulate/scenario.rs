@@ -105,14 +105,16 @@ impl Scenario {
         self.looks_at.is_none_or(|only| only as usize == node)
     }
 
-    /// The most that an account of a kind may use within a window, on all nodes together: a user half of what a node
-    /// has, a repository and an address three quarters.
+    /// The most that an account of a kind may use within a window, on all nodes together: a user half of what they
+    /// have, a repository and an address three quarters.
     pub(super) fn ceilings(&self) -> PerKind<PerResource<u64>> {
         let capacity = self.machine.capacity();
         let window = WindowLength::default().length().as_secs();
         PerKind::from_fn(|kind| {
             let quarters = if kind == Kind::User { 2 } else { 3 };
-            PerResource::from_fn(|resource| capacity[resource] * window / 4 * quarters)
+            PerResource::from_fn(|resource| {
+                capacity[resource] * u64::from(self.nodes) * window / 4 * quarters
+            })
         })
     }
 }

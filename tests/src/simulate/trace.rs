@@ -2,6 +2,7 @@ use std::collections::HashMap;
 
 use quota_core::Kind;
 
+use super::figures::{SMOOTH, is_hot};
 use super::node::{Node, Running};
 use super::quota::{Quota, Refusal};
 use super::scenario::Scenario;
@@ -152,6 +153,12 @@ impl<'a> Recorder<'a> {
         }
         self.bound.clear();
         self.trace.seconds.push(second);
+    }
+
+    /// Whether pressure reached the soft limit, on average over the last seconds of heavy traffic.
+    pub(super) fn is_hot(&self) -> bool {
+        let heavy = self.trace.seconds.get(self.scenario.from as usize..).unwrap_or_default();
+        heavy.len() >= SMOOTH && is_hot(&heavy[heavy.len() - SMOOTH..])
     }
 
     pub(super) fn end(mut self, alike: &[usize]) -> Trace {

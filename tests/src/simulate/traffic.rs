@@ -27,7 +27,7 @@ const KINDS: [Kind; 3] = [Kind::Repo, Kind::User, Kind::Ip];
 /// The users of all populations.
 pub(super) struct Traffic<'a> {
     scenario: &'a Scenario,
-    heavy: Heavy,
+    has_heavy: bool,
     /// All accounts that there are, by number.
     pub(super) names: Vec<(Kind, String)>,
     populations: Vec<State>,
@@ -40,18 +40,22 @@ struct State {
     users: Vec<User>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct User {
     running: u32,
     /// What was refused, and when it is asked for again.
     again: Vec<(f64, Request)>,
-    /// Keeps no more running before this.
-    waits_until: f64,
+    /// Keeps no more running on each node before this.
+    waits_until: Vec<f64>,
 }
 
 impl User {
     /// More that is refused meanwhile is given up.
     const MOST_AGAIN: usize = 8;
+
+    fn new(nodes: u32) -> Self {
+        Self { running: 0, again: Vec::new(), waits_until: vec![0.0; nodes as usize] }
+    }
 }
 
 impl<'a> Traffic<'a> {
@@ -71,10 +75,10 @@ impl<'a> Traffic<'a> {
             populations.push(State {
                 random: Rng::with_seed(seed.wrapping_mul(1_000_003).wrapping_add(number as u64)),
                 first,
-                users: vec![User::default(); population.users as usize],
+                users: vec![User::new(scenario.nodes); population.users as usize],
             });
         }
-        Self { scenario, heavy, names, populations }
+        Self { scenario, has_heavy: heavy != Heavy::Without, names, populations }
     }
 
     /// Heavy accounts that want the same: of a kind, and where that is users, only those that keep as many requests
@@ -97,7 +101,7 @@ impl<'a> Traffic<'a> {
         let mut requests = Vec::new();
         for (number, population) in self.scenario.traffic.iter().enumerate() {
             let State { random, first, users } = &mut self.populations[number];
-            if !population.is_there(self.scenario, at) || population.heavy && self.heavy == Heavy::Without {
+            if !population.is_there(self.scenario, at) || population.heavy && !self.has_heavy {
                 users.iter_mut().for_each(|user| user.again.clear());
                 continue;
             }
@@ -109,14 +113,20 @@ impl<'a> Traffic<'a> {
                 if in_burst && population.rate > 0.0 && random.f64() < population.rate * dt {
                     fresh += 1;
                 }
-                if in_burst && state.waits_until <= at {
+                if in_burst && state.waits_until.iter().any(|until| *until <= at) {
                     fresh += population.parallel.saturating_sub(state.running);
                 }
                 let new = || request(number, population, self.scenario.nodes, user, *first, random);
-                requests.extend(std::iter::repeat_with(new).take(fresh as usize));
+                let new = std::iter::repeat_with(new).take(fresh as usize);
+                requests.extend(new.filter(|request| state.waits_until[request.node] <= at));
             }
         }
         requests
+    }
+
+    /// From now on.
+    pub(super) const fn leave_out_heavy(&mut self) {
+        self.has_heavy = false;
     }
 
     pub(super) fn started(&mut self, request: &Request) {
@@ -136,7 +146,7 @@ impl<'a> Traffic<'a> {
             Refused::Waits => at + retry_after,
         };
         if population.parallel > 0 {
-            user.waits_until = again;
+            user.waits_until[request.node] = again;
         } else if population.refused != Refused::GivesUp && user.again.len() < User::MOST_AGAIN {
             user.again.push((again, request));
         }

@@ -9,7 +9,7 @@ pub(in crate::adapt) struct Step<'a> {
     /// No account's limit is lower, nor higher.
     pub(in crate::adapt) min: PerKind<u64>,
     pub(in crate::adapt) max: PerKind<u64>,
-    /// What is added to the limit of one that has no use for it.
+    /// What is added at most to the limit of one that has no use for it.
     pub(in crate::adapt) step: PerKind<u64>,
     /// How many intervals a window has, rounded down; at least 1.
     pub(in crate::adapt) intervals: u64,
@@ -92,28 +92,34 @@ impl Step<'_> {
         Kind::ALL.into_iter().map(of_kind).max().unwrap_or_default()
     }
 
-    /// Cuts accounts of the kind whose heaviest would keep the most, in fair shares: they stand out.
+    /// Cuts accounts of the kind whose heaviest would keep the most, in fair shares: they can bear it best.
     fn blame(&self, cuts: &mut Cuts, need: u64) {
+        let can_give = |kind: Kind| cuts.levels[kind] > self.within(kind, 0);
+        // As long as the accounts of a kind that are cut can give more, no other kind is to blame.
+        let any_can_give = ORDER.into_iter().any(can_give);
         let mut chosen: Option<(u64, Kind, u64)> = None;
-        for kind in ORDER.into_iter().filter(|kind| self.load.active[*kind].is_some()) {
+        for kind in ORDER {
+            if self.load.active[kind].is_none() || any_can_give && !can_give(kind) {
+                continue;
+            }
             let rates = self.load.of_kind(kind).map(|(_, spending)| spending.rate).collect();
             let level = level(rates, need);
-            let height = level / self.fair_share(kind).max(1);
+            let height = (level / self.fair_share(kind).max(1)).min(Blame::ENOUGH);
             if chosen.is_none_or(|(highest, ..)| height > highest) {
                 chosen = Some((height, kind, self.within(kind, level)));
             }
         }
-        let Some((_, kind, level)) = chosen else { return };
-        let held = cuts.levels[kind];
-        let is_new_above = |level: u64| {
-            self.load.of_kind(kind).any(|(account, spending)| {
-                self.stands_out(kind, spending, level) && !cuts.accounts.contains_key(account)
-            })
-        };
-        let level = if held == 0 || level < held && !is_new_above(held) { level } else { held };
-        cuts.levels[kind] = level;
+        let Some((_, kind, found)) = chosen else { return };
+        let level = &mut cuts.levels[kind];
+        if *level == 0 {
+            *level = found;
+        } else if cuts.mean >= self.blame.soft_limit.of(self.load.capacity) {
+            // It has been too high for long: all that is too much is taken at once.
+            *level = found.min(*level);
+        }
+        let level = *level;
         for (account, spending) in self.load.of_kind(kind) {
-            if self.stands_out(kind, spending, level) {
+            if spending.rate > level && self.stands_out(kind, spending) {
                 // It goes on from what it has used at the pace of the level.
                 cuts.accounts.entry(account.clone()).or_insert_with(|| Cut {
                     limit: self.within(kind, spending.used.min(level)),
@@ -124,9 +130,10 @@ impl Step<'_> {
         }
     }
 
-    /// A single request of somebody who uses little may run fast, too: half of a fair share must have been used.
-    fn stands_out(&self, kind: Kind, spending: &Spending, level: u64) -> bool {
-        spending.rate > level && spending.used >= self.fair_share(kind) / 2
+    /// A single request of somebody who uses little may run fast, too: more than what is fair must have been used.
+    fn stands_out(&self, kind: Kind, spending: &Spending) -> bool {
+        let fair = self.fair_share(kind);
+        spending.used >= fair + Blame::BEYOND.of(fair)
     }
 
     fn blamed(&self, kind: Kind, spending: &Spending) -> Blamed {
@@ -140,21 +147,20 @@ impl Step<'_> {
     }
 
     fn move_limits(&self, cuts: &mut Cuts) {
-        let levels = &cuts.levels;
+        // Far below what is hot nothing speaks against whole steps.
+        let is_idle = cuts.mean < self.blame.soft_limit.of(self.load.capacity) / 2;
         for (account, cut) in &mut cuts.accounts {
-            let (kind, level) = (account.kind(), levels[account.kind()]);
+            let kind = account.kind();
+            let level = self.within(kind, cuts.levels[kind]);
             let Spending { used, rate } = self.load.of(account);
-            if used < level - level / 4 && rate <= level {
-                cut.limit = cut.limit.saturating_add(self.step[kind]);
-                continue;
-            }
-            let over = Blame::PACE.of(rate.saturating_sub(level));
-            let paced = self.within(kind, level.saturating_sub(over).max(level / 2));
-            cut.limit = if self.hot || cut.limit >= paced {
-                cut.limit.min(paced)
+            cut.limit = if used < level - level / 4 && rate <= level {
+                let step = if is_idle { self.step[kind] } else { self.step[kind].min(cut.limit / 4).max(1) };
+                cut.limit.saturating_add(step)
+            } else if self.hot || cut.limit >= level {
+                cut.limit.min(level)
             } else {
                 // At the level's pace, a window from nothing to the level.
-                (cut.limit + level / self.intervals).min(paced)
+                (cut.limit + level / self.intervals).min(level)
             };
         }
     }

@@ -284,18 +284,18 @@ fn limits_of_kinds_return_to_the_most_where_single_accounts_are_cut() {
     }
 }
 
-/// A node of 1000 a window on which alice alone used 600.
+/// A node of 1000 a window on which alice alone uses 600.
 fn alice_cut() -> (Node, Account) {
     let alice = Account::new(Kind::User, "alice", crate::Ipv6Prefix::default()).unwrap();
     let mut node = Node::new(blame());
     let load = Load {
         capacity: 1000,
         active: PerKind::new(None, Some(10), None),
-        accounts: BTreeMap::from([(alice.clone(), crate::Spending { used: 100, rate: 600 })]),
+        accounts: BTreeMap::from([(alice.clone(), crate::Spending { used: 150, rate: 600 })]),
     };
     let hot = Observation { pressure: Some(Ratio::ONE), load: Some(load), ..Observation::default() };
     assert!(node.observe(10.0, hot).calibrated);
-    assert_eq!(node.controller.cuts.accounts[&alice].limit, 100);
+    assert_eq!(node.controller.cuts.accounts[&alice].limit, 150);
     (node, alice)
 }
 
@@ -307,10 +307,10 @@ fn the_limits_of_accounts_on_a_silent_node_rise_by_steps_and_are_forgotten() {
             node.controller.cuts_at(Timestamp::from_micros(START + seconds * SECOND), &node.adaptation);
         cuts.get(&alice).map(|cut| cut.limit)
     };
-    assert_eq!([10, 49, 50, 60, 89].map(|at| limit_at(&node, at)), [100, 100, 120, 140, 180].map(Some));
-    assert_eq!(limit_at(&node, 90), None);
+    assert_eq!([10, 49, 50, 60, 69].map(|at| limit_at(&node, at)), [150, 150, 170, 190, 190].map(Some));
+    assert_eq!(limit_at(&node, 70), None);
     assert!(node.tell(65.0, 0.5), "the step after a silence");
-    assert_eq!(limit_at(&node, 65), Some(140));
+    assert_eq!(limit_at(&node, 65), Some(190));
     assert!(node.tell(165.0, 0.5));
     assert_eq!(node.controller.cuts.accounts.len(), 0);
     assert_eq!(node.controller.cuts.levels, PerKind::default());
