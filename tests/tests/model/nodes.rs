@@ -15,7 +15,7 @@ use quota_tests::values::user;
 
 use crate::seeds;
 
-const OPERATIONS: u32 = 6_000;
+const OPERATIONS: u32 = 10_000;
 
 /// As large as a limit can be.
 const LARGEST: u64 = 60 * ((1 << 40) - 1);
@@ -49,7 +49,7 @@ impl Random {
         let rule = match self.0.u8(..6) {
             0 => return None,
             1 => Rule::DoubleHalve,
-            2..4 => Rule::Blame(Blame {
+            2..5 => Rule::Blame(Blame {
                 soft_limit: self.ratio(),
                 backoff_factor: self.ratio(),
                 window: WindowLength::default(),
@@ -77,7 +77,7 @@ impl Random {
             capacity,
             pressure: PerResource::from_fn(|_| (self.0.u8(..5) > 0).then(|| self.ratio())),
             oom_kill: self.0.u8(..8) == 0,
-            active: PerKind::from_fn(|_| (self.0.u8(..8) > 0).then(|| self.0.u32(..100))),
+            active: PerKind::from_fn(|_| (self.0.u8(..8) > 0).then(|| self.0.u32(..1000))),
             ..NodeReport::default()
         };
         for number in 0..self.0.usize(..12) {
