@@ -200,7 +200,9 @@ function Step:blame(need)
   local cuts, chosen, highest, found = self.cuts
   local any_can_give = self:can_give(1) or self:can_give(2) or self:can_give(3)
   for _, kind in ipairs(ORDER) do
-    if self.load.active[kind] ~= UNTOLD_COUNT and (not any_can_give or self:can_give(kind)) then
+    local range = self.p.kinds[kind]
+    local can_be_cut = self.load.active[kind] ~= UNTOLD_COUNT and range.min < range.max
+    if can_be_cut and (not any_can_give or self:can_give(kind)) then
       local rates = {}
       for account, spending in pairs(self.load.accounts) do
         if kind_of(account) == kind then rates[#rates + 1] = spending.rate end

@@ -1,7 +1,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::crowd::Crowd;
+use crate::protection::Rule;
 
 /// One fetch of the light user.
 #[derive(Clone, Copy, Debug)]
@@ -48,24 +51,46 @@ impl Run {
             "light_p50_seconds": self.percentile(0.5),
             "light_p95_seconds": self.percentile(0.95),
             "light_success_ratio": self.success_ratio(),
+            "noisy_refused": self.refused,
+            "throttled_ratio": self.throttled_ratio(),
         })
     }
 }
 
-pub(crate) fn json(idle: &Run, unprotected: &Run, protected: &Run) -> String {
-    let mut with_protection = protected.json();
-    with_protection["noisy_refused"] = protected.refused.into();
-    with_protection["throttled_ratio"] = protected.throttled_ratio().into();
-    let figures =
-        json!({ "idle": idle.json(), "unprotected": unprotected.json(), "protected": with_protection });
-    format!("{figures:#}\n")
+/// The runs of a crowd: idle, unprotected, and by each rule.
+pub(crate) struct Compared {
+    pub(crate) crowd: Crowd,
+    pub(crate) runs: Vec<Run>,
 }
 
-pub(crate) fn table(runs: &[Run]) -> String {
+/// By the name of each run; what is protected by the default rule is called so. The first crowd's stand at the top.
+pub(crate) fn json(all: &[Compared]) -> String {
+    let mut figures = Map::new();
+    for (number, Compared { crowd, runs }) in all.iter().enumerate() {
+        let name = |run: &Run| if run.name == Rule::Blame.name() { "protected" } else { run.name }.to_owned();
+        let of_crowd: Map<String, Value> = runs.iter().map(|run| (name(run), run.json())).collect();
+        if number == 0 {
+            figures.extend(of_crowd);
+        } else {
+            figures.insert(crowd.name().replace(' ', "_"), Value::Object(of_crowd));
+        }
+    }
+    format!("{:#}\n", Value::Object(figures))
+}
+
+pub(crate) fn table(Compared { crowd, runs }: &Compared) -> String {
     let idle = runs[0].percentile(0.95);
     let mut table = format!(
-        "{:<12} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10} {:>10}\n",
-        "", "p50 ms", "p95 ms", "p95 / idle", "succeeded", "refused", "throttled", "CPU s"
+        "{}\n{:<12} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10} {:>10}\n",
+        crowd.name(),
+        "",
+        "p50 ms",
+        "p95 ms",
+        "p95 / idle",
+        "succeeded",
+        "refused",
+        "throttled",
+        "CPU s"
     );
     for run in runs {
         writeln!(

@@ -1,6 +1,6 @@
-//! An experiment: a light user fetches every second from a fileserver in a small cgroup, while noisy clients clone a large
-//! repository from it: on an idle machine, without protection, and with it. `scripts/protect` builds and runs it;
-//! docs/fileserver.md tells what it found.
+//! An experiment: light users fetch every second from a fileserver in a small cgroup, while others clone large repositories
+//! from it without end: on an idle machine, without protection, and with it, by each rule. `scripts/protect` builds and runs
+//! it; docs/fileserver.md tells what it found.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -9,9 +9,11 @@
 )]
 
 mod clients;
+mod crowd;
 mod fetch;
 mod figures;
 mod plot;
+mod protection;
 mod repositories;
 mod site;
 
@@ -21,10 +23,12 @@ use std::time::Duration;
 use clap::Parser;
 use tempfile::tempdir;
 
-use self::figures::Run;
-use self::site::{Protection, Site};
+use self::crowd::Crowd;
+use self::figures::{Compared, Run};
+use self::protection::{Protection, Rule};
+use self::site::Site;
 
-/// Compares what a light user feels with and without protection, in some minutes.
+/// Compares what light users feel with and without protection, in some minutes.
 #[derive(Parser)]
 struct Args {
     /// A smoke run of some seconds, too short for its figures to mean anything.
@@ -33,7 +37,7 @@ struct Args {
     /// Write the figures as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a plot of both runs, in SVG.
+    /// Write a plot of all runs, in SVG.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// The fileserver's program.
@@ -44,9 +48,6 @@ struct Args {
     settings: PathBuf,
 }
 
-/// Clients that clone without end.
-const NOISY: usize = 20;
-
 #[tokio::main]
 async fn main() {
     let args = Args::parse();
@@ -56,27 +57,28 @@ async fn main() {
     eprintln!("makes the repositories");
     let repositories = repositories::make(folder.path(), commits).await;
 
-    let mut runs = Vec::new();
-    for (name, protection, noisy) in [
-        ("idle", Protection::On, 0),
-        ("unprotected", Protection::Off, NOISY),
-        ("protected", Protection::On, NOISY),
-    ] {
-        eprintln!("{name}: {noisy} noisy clients and a light one, for {lasts:?}");
-        let site = Site::start(folder.path(), &args.fileserver, &args.settings, protection).await;
-        runs.push(Run { name, ..site.measure(&repositories, noisy, lasts).await });
+    let rules = Rule::ALL.map(|rule| (rule.name(), Protection::By(rule), false));
+    let cases = [("idle", Protection::By(Rule::Blame), true), ("unprotected", Protection::Off, false)];
+    let mut all = Vec::new();
+    for crowd in Crowd::ALL {
+        let mut runs = Vec::new();
+        for (name, protection, is_idle) in cases.into_iter().chain(rules) {
+            eprintln!("{}: {name}, for {lasts:?}", crowd.name());
+            let site = Site::start(folder.path(), &args.fileserver, &args.settings, protection).await;
+            runs.push(Run { name, ..site.measure(&repositories, crowd, is_idle, lasts).await });
+        }
+        let compared = Compared { crowd, runs };
+        println!("{}", figures::table(&compared));
+        all.push(compared);
     }
-    let [idle, unprotected, protected] = &runs[..] else { unreachable!("three runs") };
-
-    print!("{}", figures::table(&runs));
     let write = |file: PathBuf, text: String| {
         std::fs::write(&file, text)
             .unwrap_or_else(|error| panic!("{} cannot be written: {error}", file.display()));
     };
     if let Some(file) = args.json {
-        write(file, figures::json(idle, unprotected, protected));
+        write(file, figures::json(&all));
     }
     if let Some(file) = args.plot {
-        write(file, plot::svg(idle, unprotected, protected));
+        write(file, plot::svg(&all));
     }
 }

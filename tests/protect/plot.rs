@@ -2,39 +2,52 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::Run;
+use crate::figures::Compared;
 
 /// Of the area of the dots, in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 40.0;
+/// From one panel to the next.
+const PANEL: f64 = TOP + HEIGHT + 60.0;
 
 /// The scale, in seconds.
 const LEAST: f64 = 0.01;
 const MOST: f64 = 100.0;
 
-pub(crate) fn svg(idle: &Run, unprotected: &Run, protected: &Run) -> String {
+/// Of the runs, in their order.
+const COLOURS: [&str; 5] = ["#888", "#c0392b", "#2471a3", "#ca6f1e", "#1e8449"];
+
+/// A panel for each crowd, one below the other.
+pub(crate) fn svg(all: &[Compared]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"{LEFT}\" y=\"20\" font-size=\"14\">What a fetch of the light user takes, beside noisy clients</text>\n",
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
         LEFT + WIDTH + 20.0,
-        TOP + HEIGHT + 50.0,
+        all.len() as f64 * PANEL,
     );
+    for (number, compared) in all.iter().enumerate() {
+        writeln!(svg, "<g transform=\"translate(0 {})\">", number as f64 * PANEL).expect("room");
+        panel(&mut svg, compared);
+        svg.push_str("</g>\n");
+    }
+    svg + "</svg>\n"
+}
+
+fn panel(svg: &mut String, Compared { crowd, runs }: &Compared) {
+    let title = format!("What a fetch of a light user takes, beside {}", crowd.name());
+    text(svg, LEFT, 20.0, "black", &title);
     for (seconds, label) in [(0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s"), (100.0, "100 s")]
     {
-        line(&mut svg, y(seconds), "#ddd", "");
-        text(&mut svg, 10.0, y(seconds) + 4.0, "black", label);
+        line(svg, y(seconds), "#ddd", "");
+        text(svg, 10.0, y(seconds) + 4.0, "black", label);
     }
-    let last = [idle, unprotected, protected]
-        .into_iter()
-        .flat_map(|run| &run.samples)
-        .map(|sample| sample.at.as_secs_f64());
+    let last = runs.iter().flat_map(|run| &run.samples).map(|sample| sample.at.as_secs_f64());
     let last = last.fold(1.0, f64::max);
-    line(&mut svg, y(idle.percentile(0.95)), "#888", " stroke-dasharray=\"4 4\"");
+    line(svg, y(runs[0].percentile(0.95)), "#888", " stroke-dasharray=\"4 4\"");
     let mut legend = LEFT;
-    for (run, colour) in [(idle, "#888"), (unprotected, "#c0392b"), (protected, "#2471a3")] {
+    for (run, colour) in runs.iter().zip(COLOURS) {
         for sample in &run.samples {
             let x = LEFT + WIDTH * sample.at.as_secs_f64() / last;
             let fill = if sample.succeeded { colour } else { "none" };
@@ -45,14 +58,13 @@ pub(crate) fn svg(idle: &Run, unprotected: &Run, protected: &Run) -> String {
             )
             .expect("room");
         }
-        text(&mut svg, legend, TOP + HEIGHT + 40.0, colour, &format!("● {}", run.name));
-        legend += 120.0;
+        text(svg, legend, TOP + HEIGHT + 40.0, colour, &format!("● {}", run.name));
+        legend += 95.0;
     }
-    text(&mut svg, legend, TOP + HEIGHT + 40.0, "black", "○ failed   - - - idle, 95th percentile");
+    text(svg, legend, TOP + HEIGHT + 40.0, "black", "○ failed   - - - idle, 95th percentile");
     for (share, at) in [(0.0, 0.0), (0.5, last / 2.0), (1.0, last)] {
-        text(&mut svg, LEFT + WIDTH * share - 10.0, TOP + HEIGHT + 18.0, "black", &format!("{at:.0} s"));
+        text(svg, LEFT + WIDTH * share - 10.0, TOP + HEIGHT + 18.0, "black", &format!("{at:.0} s"));
     }
-    svg + "</svg>\n"
 }
 
 fn y(seconds: f64) -> f64 {

@@ -5,10 +5,21 @@ use std::path::Path;
 use fastrand::Rng;
 use quota_tests::git::git;
 
-/// The heads of the two repositories, `light.git` and `large.git`.
+/// The names of the repositories; the large ones are alike.
+pub(crate) const LIGHT: &str = "light";
+pub(crate) const LARGE: [&str; 4] = ["large", "large-1", "large-2", "large-3"];
+
+/// The heads of the repositories.
 pub(crate) struct Repositories {
-    pub(crate) light: String,
-    pub(crate) large: String,
+    light: String,
+    large: String,
+}
+
+impl Repositories {
+    /// The commit that a fetch of the repository of a name wants.
+    pub(crate) fn head(&self, name: &str) -> &str {
+        if name == LIGHT { &self.light } else { &self.large }
+    }
 }
 
 /// Files in a commit.
@@ -17,11 +28,16 @@ const FILES: usize = 20;
 /// Lines in a file.
 const LINES: usize = 1500;
 
-/// Makes both below `root`. A clone of the large one is work: its objects are no deltas, so that git looks for some
+/// Makes all below `root`. A clone of a large one is work: its objects are no deltas, so that git looks for some
 /// each time, in one thread.
 pub(crate) async fn make(root: &Path, commits: usize) -> Repositories {
-    let light = repository(root, "light", 6, FILES).await;
-    let large = repository(root, "large", commits, FILES).await;
+    let light = repository(root, LIGHT, 6, FILES).await;
+    let large = repository(root, LARGE[0], commits, FILES).await;
+    for name in &LARGE[1..] {
+        let (from, to) = (format!("{}.git", LARGE[0]), format!("{name}.git"));
+        run(root, &["clone", "--quiet", "--bare", &from, &to]).await;
+        one_thread(&root.join(to)).await;
+    }
     Repositories { light, large }
 }
 
@@ -39,13 +55,17 @@ async fn repository(root: &Path, name: &str, commits: usize, files: usize) -> St
     }
     run(root, &["clone", "--quiet", "--bare", name, &bare]).await;
     let folder = root.join(bare);
-    run(&folder, &["config", "pack.threads", "1"]).await;
+    one_thread(&folder).await;
     run(&folder, &["repack", "-a", "-d", "-f", "--window=0", "--quiet"]).await;
     fs::read_to_string(folder.join("packed-refs"))
         .expect("the references")
         .lines()
         .find_map(|line| line.strip_suffix(" refs/heads/main").map(str::to_owned))
         .expect("the head")
+}
+
+async fn one_thread(repository: &Path) {
+    run(repository, &["config", "pack.threads", "1"]).await;
 }
 
 /// Words in lines, which are alike in all files and nowhere the same.

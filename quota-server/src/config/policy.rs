@@ -183,7 +183,9 @@ fn range(
         (Limit::At(min), Limit::At(initial), Limit::At(max)) if matches!(rule, RuleName::Blame) => {
             let written = |name| settings.is_written(&["limits", kind.as_str(), resource.as_str(), name]);
             let most = if written("initial") && !written("max") { initial } else { max };
-            Ok(Range { min, initial: most, max: most })
+            // To cut whom nobody compares would help nobody, and spare who can be cut.
+            let least = if limits.mode == Mode::Off { most } else { min };
+            Ok(Range { min: least, initial: most, max: most })
         }
         (Limit::At(min), Limit::At(initial), Limit::At(max)) => Ok(Range { min, initial, max }),
         _ => Err(fault("max", "must be an amount, since steps are shares of it,")),

@@ -27,6 +27,8 @@ pub struct Kit {
 }
 
 impl Kit {
+    /// As it is by default, where the fileserver may make cgroups: `cgroup.yield` is a tenth.
+    pub const DEFAULT: Self = Self { weight: 0.1, at_once: None };
     /// Nothing.
     pub const NONE: Self = Self { weight: 1.0, at_once: None };
 }
@@ -36,24 +38,24 @@ impl Contender {
     const STEP: Ratio = Ratio::from_millionths(50_000);
 
     /// Limits that do not move.
-    pub const FIXED: Self = Self { name: "fixed", rule: None, kit: Kit::NONE };
+    pub const FIXED: Self = Self { name: "fixed", rule: None, kit: Kit::DEFAULT };
 
-    /// The rule `blame` as it is by default.
+    /// The rule `blame` as it is by default, which is held to the aims.
     pub fn blame() -> Self {
         let backoff_factor = Ratio::from_millionths(900_000);
         let blame = Blame { soft_limit: SOFT_LIMIT, backoff_factor, window: WindowLength::default() };
-        Self { name: "blame", rule: Some((Rule::Blame(blame), 5)), kit: Kit::NONE }
+        Self { name: "blame", rule: Some((Rule::Blame(blame), 5)), kit: Kit::DEFAULT }
     }
 
-    /// All that are compared.
+    /// All that are compared. Under other rules than `blame` nobody is cut, and then all requests weigh the same.
     pub fn all() -> [Self; 7] {
         [
             Self::FIXED,
             Self::aimd("aimd 15 s", 15, 750_000),
-            Self::aimd("aimd", 60, 900_000),
-            Self { name: "double-halve", rule: Some((Rule::DoubleHalve, 1)), kit: Kit::NONE },
+            Self::aimd("aimd 60 s", 60, 900_000),
+            Self { name: "double-halve", rule: Some((Rule::DoubleHalve, 1)), kit: Kit::DEFAULT },
             Self::blame(),
-            Self { name: "blame, cgroups", kit: Kit { weight: 0.1, ..Kit::NONE }, ..Self::blame() },
+            Self { name: "blame, no cgroups", kit: Kit::NONE, ..Self::blame() },
             Self { name: "blame, 15 at once", kit: Kit { at_once: Some(15), ..Kit::NONE }, ..Self::blame() },
         ]
     }
@@ -61,7 +63,7 @@ impl Contender {
     const fn aimd(name: &'static str, interval: u64, backoff_factor: u64) -> Self {
         let backoff_factor = Ratio::from_millionths(backoff_factor);
         let rule = Rule::Aimd { soft_limit: SOFT_LIMIT, backoff_factor };
-        Self { name, rule: Some((rule, interval)), kit: Kit::NONE }
+        Self { name, rule: Some((rule, interval)), kit: Kit::DEFAULT }
     }
 
     /// How the limits of each resource are adapted.

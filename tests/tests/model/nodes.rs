@@ -42,7 +42,8 @@ impl Random {
         let mut limits = [self.0.u64(1..=most), self.0.u64(1..=most), self.0.u64(1..=most)];
         limits.sort_unstable();
         let [min, initial, max] = limits;
-        Range { min, initial, max }
+        // Of one kind in eight the limits cannot move.
+        if self.0.u8(..8) == 0 { Range { min: max, initial: max, max } } else { Range { min, initial, max } }
     }
 
     fn adaptation(&mut self) -> Option<Adaptation> {

@@ -6,7 +6,7 @@ use crate::{Kind, PerKind, Ratio, Timestamp};
 pub(in crate::adapt) struct Step<'a> {
     pub(in crate::adapt) blame: &'a Blame,
     pub(in crate::adapt) load: &'a Load,
-    /// No account's limit is lower, nor higher.
+    /// No account's limit is lower, nor higher; none of a kind is cut where both are the same.
     pub(in crate::adapt) min: PerKind<u64>,
     pub(in crate::adapt) max: PerKind<u64>,
     /// What is added at most to the limit of one that has no use for it.
@@ -99,7 +99,8 @@ impl Step<'_> {
         let any_can_give = ORDER.into_iter().any(can_give);
         let mut chosen: Option<(u64, Kind, u64)> = None;
         for kind in ORDER {
-            if self.load.active[kind].is_none() || any_can_give && !can_give(kind) {
+            let can_be_cut = self.load.active[kind].is_some() && self.min[kind] < self.max[kind];
+            if !can_be_cut || any_can_give && !can_give(kind) {
                 continue;
             }
             let rates = self.load.of_kind(kind).map(|(_, spending)| spending.rate).collect();

@@ -146,6 +146,15 @@ fn a_kind_of_which_nothing_is_told_is_not_blamed() {
 }
 
 #[test]
+fn a_kind_whose_limits_cannot_move_is_not_blamed() {
+    let load = load(10, &[(account(Kind::Repo, "hot"), 900, 900), (user("u"), 500, 500)]);
+    let (settings, mut cuts) = (settings(), Cuts::default());
+    let min = PerKind::new(800, 5, 5);
+    Step { min, ..step(&settings, &load, 1.0) }.take(&mut cuts);
+    assert_eq!(limits(&cuts), [("u", 370)]);
+}
+
+#[test]
 fn an_account_stands_out_that_used_more_than_a_fair_share_and_a_half() {
     // A fair share is 90.
     for (used, is_cut) in [(143, false), (144, true)] {

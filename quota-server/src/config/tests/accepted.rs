@@ -181,6 +181,14 @@ fn by_default_single_accounts_are_cut_and_the_limits_of_their_kind_stay_at_the_m
 }
 
 #[test]
+fn whom_nobody_compares_is_not_cut() {
+    let policy = Config::from_toml("limits.ip.cpu.mode = \"off\"").unwrap().policy;
+    let ranges = policy.adaptations()[Resource::Cpu].unwrap().ranges;
+    assert_eq!(ranges[Kind::Ip].min, ranges[Kind::Ip].max);
+    assert!(ranges[Kind::User].min < ranges[Kind::User].max);
+}
+
+#[test]
 fn the_default_rule_leaves_alone_what_no_rule_can_move() {
     for written in ["max = \"unlimited\"", "min = \"0\""] {
         let policy = Config::from_toml(&format!("[limits.user.network]\n{written}")).unwrap().policy;
