@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use quota_tests::simulate::{Contender, Heavy, Scenario, run};
+use quota_tests::simulate::{Aim, Contender, Figures, Heavy, Scenario, light_p95, relief_seconds, run};
 
 fn scenario(name: &str) -> Scenario {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("simulate/scenarios");
@@ -29,10 +29,28 @@ fn light_requests_do_not_depend_on_the_rule() {
     assert!(others.iter().all(|other| *other == first));
 }
 
+/// With two seeds; `scripts/simulate` runs twenty.
 #[test]
-fn every_scenario_can_be_read() {
+fn the_rule_blame_meets_its_aims_in_every_scenario() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("simulate/scenarios");
-    let files = std::fs::read_dir(directory).unwrap();
-    let read: Vec<Scenario> = files.map(|file| Scenario::read(&file.unwrap().path()).unwrap()).collect();
-    assert!(read.len() >= 11, "{}", read.len());
+    let files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() >= 11, "{files:?}");
+    std::thread::scope(|scope| {
+        for file in &files {
+            scope.spawn(move || {
+                let scenario = Scenario::read(file).unwrap();
+                let figures = Figures::worst((0..2).map(|seed| figures(&scenario, seed))).unwrap();
+                for aim in Aim::ALL.into_iter().filter(|aim| scenario.excuse(*aim).is_none()) {
+                    assert!(aim.is_met(&figures), "{aim:?} of {}: {figures:?}", file.display());
+                }
+            });
+        }
+    });
+}
+
+fn figures(scenario: &Scenario, seed: u64) -> Figures {
+    let with = |contender: &Contender, heavy| run(scenario, contender, seed, heavy);
+    let idle = light_p95(scenario, &with(&Contender::FIXED, Heavy::Without));
+    let least_relief = relief_seconds(scenario, &with(&Contender::FIXED, Heavy::UntilHot));
+    Figures::of(scenario, &with(&Contender::blame(), Heavy::With), idle, least_relief)
 }

@@ -160,7 +160,7 @@ fn by_default_single_accounts_are_cut_and_the_limits_of_their_kind_stay_at_the_m
         let adaptation = policy.adaptations()[resource].unwrap();
         let blame = Blame {
             soft_limit: Ratio::from_millionths(soft_limit),
-            backoff_factor: Ratio::from_millionths(750_000),
+            backoff_factor: Ratio::from_millionths(900_000),
             window: WindowLength::new(Duration::from_secs(6)).unwrap(),
         };
         assert_eq!((adaptation.rule, adaptation.interval), (Rule::Blame(blame), Duration::from_secs(5)));
