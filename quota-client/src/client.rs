@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::{Account, Cost};
+use quota_core::{Account, Cost, Resource};
 use quota_proto::v1::{self, check_response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -91,7 +91,7 @@ impl Client {
         };
         let (refusal, cut) = {
             let (mut local, accounts) = (self.shared.local.lock(), request.payers.accounts());
-            (local.refusal(accounts, now), local.cut_for_cpu(accounts))
+            (local.refusal(accounts, now), local.cuts(accounts))
         };
         if let Some(denial) = refusal {
             return Decision::Deny(self.remembered(&denial));
@@ -175,15 +175,13 @@ impl Client {
         }
     }
 
-    /// Expects of a request at least what requests of its accounts that are cut cost here lately: else as many as are asked
-    /// at once would pass before the first has been charged. Returns its price, nothing where that is not known.
-    fn expect(&self, request: &mut Sound<'_>, cut: &[Account], now: Instant) -> Cost {
-        let learned = {
-            let mut usage = self.shared.usage.lock();
-            cut.iter().map(|account| usage.mean_cpu(account, now)).max().unwrap_or_default()
-        };
+    /// Expects of a request at least what requests of its accounts that are cut cost here lately, of the resources for which
+    /// they are: else as many as are asked at once would pass before the first has been charged. Returns its price, nothing
+    /// where that is not known.
+    fn expect(&self, request: &mut Sound<'_>, cut: &[(Account, Resource)], now: Instant) -> Cost {
+        let learned = self.shared.usage.lock().dearest(cut, now);
         let local = self.shared.local.lock();
-        request.expect_cpu(learned, |rpc| local.price(rpc));
+        request.expect(learned, |rpc| local.price(rpc));
         request.price_or(|rpc| local.price(rpc)).unwrap_or_default()
     }
 

@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use quota_core::{Cost, Resource};
+use quota_core::Cost;
 use quota_proto::{Invalid, check_label, v1};
 
 use crate::payers::Payers;
@@ -116,12 +116,13 @@ impl Sound<'_> {
         self.price.or_else(|| table(self.rpc))
     }
 
-    /// It costs no less CPU than this. Where nothing is known of its price, it goes by the service's table, or that would
-    /// never be heard of.
-    pub(crate) fn expect_cpu(&mut self, micros: u64, table: impl FnOnce(&str) -> Option<Cost>) {
-        let known = self.price_or(table).filter(|known| known.amounts()[Resource::Cpu] < micros);
-        if let Some(Ok(price)) = known.map(|known| known.with_cpu_micros(micros)) {
-            self.price = Some(price);
+    /// It costs no less than this of any resource. Where nothing is known of its price, it goes by the service's table, or
+    /// that would never be heard of.
+    pub(crate) fn expect(&mut self, least: Cost, table: impl FnOnce(&str) -> Option<Cost>) {
+        let Some(known) = self.price_or(table) else { return };
+        let missing = least.minus(known);
+        if !missing.is_zero() {
+            self.price = Some(known.plus(missing));
         }
     }
 

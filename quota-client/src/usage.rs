@@ -3,7 +3,9 @@ mod lately;
 
 use std::collections::HashMap;
 
-use quota_core::{Account, Cost, Kind, NodeReport, Release, Resource, Tick, Timestamp, Window, WindowLength};
+use quota_core::{
+    Account, Cost, Kind, NodeReport, PerResource, Release, Resource, Tick, Timestamp, Window, WindowLength,
+};
 use quota_proto::v1;
 use tokio::time::Instant;
 
@@ -46,7 +48,7 @@ impl Usage {
         let tick = self.tick(now);
         self.each(payers, cost, tick, |used| {
             used.window.add(tick, cost);
-            used.lately.spent(cost.amounts()[Resource::Cpu], tick);
+            used.lately.spent(cost, tick);
         });
     }
 
@@ -60,11 +62,16 @@ impl Usage {
         }
     }
 
-    /// The CPU that requests of an account cost lately on average, with what was metered beside them, in microseconds;
-    /// nothing where that is not known.
-    pub(crate) fn mean_cpu(&mut self, account: &Account, now: Instant) -> u64 {
+    /// What requests of each account cost lately on average, with what was metered beside them, of the resource that it
+    /// comes with: of each resource the most. Nothing where that is not known.
+    pub(crate) fn dearest(&mut self, of: &[(Account, Resource)], now: Instant) -> Cost {
         let tick = self.tick(now);
-        self.accounts.get_mut(account).map_or(0, |used| used.lately.mean(tick))
+        let mut dearest = PerResource::default();
+        for (account, resource) in of {
+            let mean = self.accounts.get_mut(account).map_or(0, |used| used.lately.mean(*resource, tick));
+            dearest[*resource] = mean.max(dearest[*resource]);
+        }
+        Cost::saturating(dearest)
     }
 
     /// Reserves a price, which counts as used until it is released. Returns the second in which.
@@ -328,6 +335,27 @@ mod tests {
         assert_eq!(told(&mut usage, 14), (111, 40));
         usage.release(&alice, Release { tick, amounts: cpu(60) }, at(15));
         assert_eq!(told(&mut usage, 15), (51, 40));
+    }
+
+    #[test]
+    fn the_dearest_is_told_of_each_resource_that_is_asked_about() {
+        let now = Instant::now();
+        let mut usage = Usage::new(now);
+        for (name, micros, bytes) in [("alice", 100, 7), ("bob", 30, 9)] {
+            for _ in 0..3 {
+                usage.spend(&user(name), cpu(micros).with_network_bytes(bytes).unwrap(), now);
+                usage.ended(&user(name), now);
+            }
+        }
+        let [alice, bob, nobody] = ["alice", "bob", "nobody"].map(|name| user(name).accounts()[0].clone());
+        let mut dearest = |of: &[(&Account, Resource)]| {
+            let of: Vec<_> = of.iter().map(|(account, resource)| ((*account).clone(), *resource)).collect();
+            usage.dearest(&of, now)
+        };
+        let both = [(&alice, Resource::Cpu), (&bob, Resource::Cpu), (&bob, Resource::Network)];
+        assert_eq!(dearest(&both), cpu(100).with_network_bytes(9).unwrap());
+        assert_eq!(dearest(&[(&bob, Resource::Cpu), (&nobody, Resource::Network)]), cpu(30));
+        assert_eq!(dearest(&[]), Cost::ZERO);
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Work {
 
     /// Whether an account that pays for it is cut for CPU on this fileserver.
     pub(crate) fn is_cut_for_cpu(&self) -> bool {
-        !self.shared().local.lock().cut_for_cpu(self.payers.accounts()).is_empty()
+        self.shared().local.lock().is_cut_for_cpu(self.payers.accounts())
     }
 
     pub(crate) fn rpc(&self) -> &str {
