@@ -223,12 +223,12 @@ impl Client {
         deadline: Option<Instant>,
     ) -> Result<Option<Permit>, Denial> {
         let shared = &self.shared;
-        let (rpc, authenticated) = (request.rpc_name(), request.is_authenticated());
+        let (rpc, user) = (request.rpc_name(), request.user_name());
         let repo = request.accounts().repo.as_deref();
-        match shared.limits.acquire(rpc, repo, request.address(), authenticated, deadline).await {
+        match shared.limits.acquire(rpc, repo, user, request.address(), deadline).await {
             Ok(permit) => {
                 if let Some(permit) = &permit {
-                    shared.metrics.acquired(rpc, authenticated, permit.waited());
+                    shared.metrics.acquired(rpc, user.is_some(), permit.waited());
                 }
                 Ok(permit)
             }

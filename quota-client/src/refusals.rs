@@ -49,7 +49,7 @@ fn log(request: &Request, refusal: &Refusal, others: u64) {
         limit.concurrency_queue_ms = u64::try_from(refusal.waited.as_millis()).unwrap_or(u64::MAX),
         limit.concurrency_in_progress = refusal.in_flight,
         limit.concurrency_dropped = refusal.reason.as_str(),
-        limit.authenticated = request.is_authenticated(),
+        limit.authenticated = request.user_name().is_some(),
         limit.retry_after = ?refusal.retry_after,
         others,
         "a request got no permit, and was not started"

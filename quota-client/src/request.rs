@@ -99,9 +99,9 @@ impl Request {
         self.address
     }
 
-    /// Whether a user is known. An empty name is nobody's.
-    pub(crate) fn is_authenticated(&self) -> bool {
-        self.accounts.user.as_deref().is_some_and(|user| !user.is_empty())
+    /// The user, where one is known. An empty name is nobody's.
+    pub(crate) fn user_name(&self) -> Option<&str> {
+        self.accounts.user.as_deref().filter(|user| !user.is_empty())
     }
 }
 

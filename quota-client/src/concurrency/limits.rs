@@ -60,29 +60,31 @@ impl Limits {
     /// Waits until one more request of an RPC may run: at most for the longest wait of its settings, and until the
     /// deadline.
     ///
+    /// A request without a user is an unauthenticated one.
+    ///
     /// `None` where it is not limited: nothing is configured for the RPC, the repository or address is not given,
     /// or it comes from this very machine and that is exempt.
     pub(crate) async fn acquire(
         &self,
         rpc: &str,
         repo: Option<&str>,
+        user: Option<&str>,
         ip: Option<IpAddr>,
-        authenticated: bool,
         deadline: Option<Instant>,
     ) -> Result<Option<Permit>, Refusal> {
         let Some(rpc) = self.0.rpcs.get(rpc) else { return Ok(None) };
         if rpc.exempt_loopback && ip.is_some_and(|ip| ip.to_canonical().is_loopback()) {
             return Ok(None);
         }
-        // Who comes back asks for the same repository from the same address: one is the key, and the other tells
-        // callers of one key apart.
+        // Who comes back is the same user, and asks for the same repository from the same address: one is the key, and the
+        // others tell callers of one key apart.
         let (key, caller) = match rpc.per {
-            Per::Repo => (repo.map(repo_key), hash(&ip.map(ip_key))),
-            Per::Ip => (ip.map(ip_key), hash(&repo)),
+            Per::Repo => (repo.map(repo_key), hash(&(user, ip.map(ip_key)))),
+            Per::Ip => (ip.map(ip_key), hash(&(user, repo))),
         };
         let Some(key) = key else { return Ok(None) };
         let set = match &rpc.unauthenticated {
-            Some(stricter) if !authenticated => stricter,
+            Some(stricter) if user.is_none() => stricter,
             _ => &rpc.authenticated,
         };
         set.limiter.acquire(&key, caller, deadline).await.map(Some)

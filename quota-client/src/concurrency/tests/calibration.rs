@@ -83,7 +83,7 @@ async fn the_latency_of_an_rpc_cuts_its_own_limit() {
             for _ in 0..10 {
                 let mut permits = Vec::new();
                 for _ in 0..5 {
-                    permits.push(limits.acquire(rpc, Some("a"), None, true, None).await.unwrap());
+                    permits.push(limits.acquire(rpc, Some("a"), Some("user-7"), None, None).await.unwrap());
                 }
                 tokio::time::advance(millis(held)).await;
             }

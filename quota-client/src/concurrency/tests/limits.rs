@@ -24,7 +24,7 @@ async fn acquire(
     let mut permits = Vec::new();
     for (repo, ip) in requests {
         let ip: Option<IpAddr> = ip.map(|ip| ip.parse().unwrap());
-        permits.push(limits.acquire(RPC, repo, ip, true, None).await.ok());
+        permits.push(limits.acquire(RPC, repo, Some("user-7"), ip, None).await.ok());
     }
     permits
 }
@@ -80,7 +80,8 @@ async fn requests_without_a_user_have_a_stricter_set_of_their_own() {
     let mut permits = Vec::new();
     for _ in 0..5 {
         for authenticated in [true, false] {
-            if let Ok(permit) = limits.acquire(RPC, Some("a"), None, authenticated, None).await {
+            let user = authenticated.then_some("user-7");
+            if let Ok(permit) = limits.acquire(RPC, Some("a"), user, None, None).await {
                 admitted[usize::from(authenticated)] += 1;
                 permits.push(permit);
             }
@@ -96,7 +97,7 @@ async fn requests_without_a_user_have_a_stricter_set_of_their_own() {
 async fn an_rpc_without_a_limit_is_not_limited() {
     let limits = limits(one(Per::Repo));
     assert!(
-        limits.acquire("/gitaly.RefService/ListRefs", Some("a"), None, true, None).await.unwrap().is_none()
+        limits.acquire("/gitaly.RefService/ListRefs", Some("a"), None, None, None).await.unwrap().is_none()
     );
 }
 
