@@ -113,7 +113,7 @@ impl Client {
         match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {
                 self.shared.is_back(now);
-                self.shared.checked(|stats| stats.denied += 1);
+                self.shared.checked(now, |stats| stats.denied += 1);
                 Decision::Deny(denial)
             }
             Ok(Answer::CannotCheck { retry_after }) => {
@@ -129,14 +129,14 @@ impl Client {
                         Err(denial) => {
                             // What the service has reserved is given back.
                             drop(self.begin(&request, false, reservation, None));
-                            self.shared.checked(|stats| stats.denied_locally += 1);
+                            self.shared.checked(now, |stats| stats.denied_locally += 1);
                             return Decision::Deny(denial);
                         }
                     }
                 } else {
                     early.kept()
                 };
-                self.shared.checked(|stats| {
+                self.shared.checked(now, |stats| {
                     stats.allowed += 1;
                     stats.shadow += u64::from(shadow);
                 });
@@ -157,19 +157,19 @@ impl Client {
             local.refusal_unasked(request.payers.accounts(), now)
         };
         if let Some(denial) = refusal {
-            self.shared.unchecked(reason, |_| ());
+            self.shared.unchecked(reason, now, |_| ());
             return Decision::Deny(self.remembered(&denial));
         }
         match self.judge(request, now) {
             Ok(Judged { hold, is_known }) => {
-                self.shared.unchecked(reason, |stats| {
+                self.shared.unchecked(reason, now, |stats| {
                     stats.allowed_unchecked += 1;
                     stats.allowed_locally += u64::from(is_known);
                 });
                 Decision::Allow(Admission::new(self.begin(request, true, None, hold), false))
             }
             Err(denial) => {
-                self.shared.unchecked(reason, |stats| stats.denied_locally += 1);
+                self.shared.unchecked(reason, now, |stats| stats.denied_locally += 1);
                 Decision::Deny(denial)
             }
         }
@@ -223,12 +223,11 @@ impl Client {
         deadline: Option<Instant>,
     ) -> Result<Option<Permit>, Denial> {
         let shared = &self.shared;
-        let (rpc, user) = (request.rpc_name(), request.user_name());
-        let repo = request.accounts().repo.as_deref();
-        match shared.limits.acquire(rpc, repo, user, request.address(), deadline).await {
+        match shared.limits.acquire(request, deadline).await {
             Ok(permit) => {
                 if let Some(permit) = &permit {
-                    shared.metrics.acquired(rpc, user.is_some(), permit.waited());
+                    let authenticated = request.is_authenticated();
+                    shared.metrics.acquired(request.rpc_name(), authenticated, permit.waited());
                 }
                 Ok(permit)
             }

@@ -46,20 +46,24 @@ impl Usage {
     /// Counts a cost that was spent just now.
     pub(crate) fn spend(&mut self, payers: &Payers, cost: Cost, now: Instant) {
         let tick = self.tick(now);
-        self.each(payers, cost, tick, |used| {
-            used.window.add(tick, cost);
-            used.lately.spent(cost, tick);
-        });
+        self.each(payers, cost, tick, |used| used.spent(cost, tick));
     }
 
-    /// A request that was admitted has ended. One that used nothing is of no account that is kept, or says little.
-    pub(crate) fn ended(&mut self, payers: &Payers, now: Instant) {
+    /// A request that was admitted has ended, and has spent this last. One that spent nothing says little of what requests
+    /// cost where nothing else was used.
+    pub(crate) fn ended(&mut self, payers: &Payers, last: Cost, now: Instant) {
         let tick = self.tick(now);
-        for account in payers.accounts() {
-            if let Some(used) = self.accounts.get_mut(account) {
-                used.lately.ended(tick);
+        if last.is_zero() {
+            for account in payers.accounts() {
+                if let Some(used) = self.accounts.get_mut(account) {
+                    used.lately.ended(tick);
+                }
             }
         }
+        self.each(payers, last, tick, |used| {
+            used.spent(last, tick);
+            used.lately.ended(tick);
+        });
     }
 
     /// What requests of each account cost lately on average, with what was metered beside them, of the resource that it
@@ -216,6 +220,11 @@ impl Used {
         used
     }
 
+    fn spent(&mut self, cost: Cost, tick: Tick) {
+        self.window.add(tick, cost);
+        self.lately.spent(cost, tick);
+    }
+
     fn advance(&mut self, tick: Tick) {
         self.window.advance(tick);
         self.reserved.advance(tick);
@@ -244,7 +253,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::payers::tests::user;
+    use crate::payers::tests::{payers, user};
 
     fn cpu(micros: u64) -> Cost {
         Cost::ZERO.with_cpu_micros(micros).unwrap()
@@ -274,9 +283,7 @@ mod tests {
         let now = Instant::now();
         let mut usage = Usage::new(now);
         for number in 1..=60 {
-            let named =
-                v1::Accounts { repo: Some("r".to_owned()), ..user(&number.to_string()).named().clone() };
-            let (accounts, _) = Payers::new(named);
+            let accounts = payers([(Kind::Repo, "r"), (Kind::User, &number.to_string())]);
             usage.spend(&accounts, cpu(number), now);
         }
         let (active, heaviest) = usage.heaviest(now);
@@ -343,8 +350,8 @@ mod tests {
         let mut usage = Usage::new(now);
         for (name, micros, bytes) in [("alice", 100, 7), ("bob", 30, 9)] {
             for _ in 0..3 {
-                usage.spend(&user(name), cpu(micros).with_network_bytes(bytes).unwrap(), now);
-                usage.ended(&user(name), now);
+                usage.spend(&user(name), cpu(micros), now);
+                usage.ended(&user(name), Cost::ZERO.with_network_bytes(bytes).unwrap(), now);
             }
         }
         let [alice, bob, nobody] = ["alice", "bob", "nobody"].map(|name| user(name).accounts()[0].clone());
@@ -393,8 +400,7 @@ mod tests {
     fn spellings_of_one_account_are_one() {
         let now = Instant::now();
         let mut usage = Usage::new(now);
-        let repo =
-            |id: &str| Payers::new(v1::Accounts { repo: Some(id.to_owned()), ..v1::Accounts::default() }).0;
+        let repo = |id| payers([(Kind::Repo, id)]);
         usage.spend(&repo("group//project.git"), cpu(5), now);
         assert_eq!(usage.here(&repo("/group/project"), now).repo.unwrap().cpu_micros, Some(5));
     }
