@@ -17,11 +17,11 @@ pub use label::{MAX_LABEL_BYTES, check_label};
 /// The generated messages, client and server of package `quota.v1`; `quota/v1/*.proto` documents them.
 pub mod v1 {
     #![allow(missing_docs, unreachable_pub, clippy::all, clippy::uninlined_format_args)]
-    tonic::include_proto!("quota.v1");
+    include!("generated/quota.v1.rs");
 }
 
 /// The same as a `google.protobuf.FileDescriptorSet`, with what it imports: for those who ask the server what it speaks.
-pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("quota.v1");
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/quota.v1.bin");
 
 /// The domain of `google.rpc.ErrorInfo` in the service's errors, and in refusals made of its answers.
 pub const ERROR_DOMAIN: &str = "quota.v1";

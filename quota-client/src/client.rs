@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::{Account, Cost};
+use quota_core::{Account, Cost, Resource};
 use quota_proto::v1::{self, check_response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -91,7 +91,7 @@ impl Client {
         };
         let (refusal, cut) = {
             let (mut local, accounts) = (self.shared.local.lock(), request.payers.accounts());
-            (local.refusal(accounts, now), local.cut_for_cpu(accounts))
+            (local.refusal(accounts, now), local.cuts(accounts))
         };
         if let Some(denial) = refusal {
             return Decision::Deny(self.remembered(&denial));
@@ -113,7 +113,7 @@ impl Client {
         match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {
                 self.shared.is_back(now);
-                self.shared.checked(|stats| stats.denied += 1);
+                self.shared.checked(now, |stats| stats.denied += 1);
                 Decision::Deny(denial)
             }
             Ok(Answer::CannotCheck { retry_after }) => {
@@ -129,14 +129,14 @@ impl Client {
                         Err(denial) => {
                             // What the service has reserved is given back.
                             drop(self.begin(&request, false, reservation, None));
-                            self.shared.checked(|stats| stats.denied_locally += 1);
+                            self.shared.checked(now, |stats| stats.denied_locally += 1);
                             return Decision::Deny(denial);
                         }
                     }
                 } else {
                     early.kept()
                 };
-                self.shared.checked(|stats| {
+                self.shared.checked(now, |stats| {
                     stats.allowed += 1;
                     stats.shadow += u64::from(shadow);
                 });
@@ -157,33 +157,31 @@ impl Client {
             local.refusal_unasked(request.payers.accounts(), now)
         };
         if let Some(denial) = refusal {
-            self.shared.unchecked(reason, |_| ());
+            self.shared.unchecked(reason, now, |_| ());
             return Decision::Deny(self.remembered(&denial));
         }
         match self.judge(request, now) {
             Ok(Judged { hold, is_known }) => {
-                self.shared.unchecked(reason, |stats| {
+                self.shared.unchecked(reason, now, |stats| {
                     stats.allowed_unchecked += 1;
                     stats.allowed_locally += u64::from(is_known);
                 });
                 Decision::Allow(Admission::new(self.begin(request, true, None, hold), false))
             }
             Err(denial) => {
-                self.shared.unchecked(reason, |stats| stats.denied_locally += 1);
+                self.shared.unchecked(reason, now, |stats| stats.denied_locally += 1);
                 Decision::Deny(denial)
             }
         }
     }
 
-    /// Expects of a request at least what requests of its accounts that are cut cost here lately: else as many as are asked
-    /// at once would pass before the first has been charged. Returns its price, nothing where that is not known.
-    fn expect(&self, request: &mut Sound<'_>, cut: &[Account], now: Instant) -> Cost {
-        let learned = {
-            let mut usage = self.shared.usage.lock();
-            cut.iter().map(|account| usage.mean_cpu(account, now)).max().unwrap_or_default()
-        };
+    /// Expects of a request at least what requests of its accounts that are cut cost here lately, of the resources for which
+    /// they are: else as many as are asked at once would pass before the first has been charged. Returns its price, nothing
+    /// where that is not known.
+    fn expect(&self, request: &mut Sound<'_>, cut: &[(Account, Resource)], now: Instant) -> Cost {
+        let learned = self.shared.usage.lock().dearest(cut, now);
         let local = self.shared.local.lock();
-        request.expect_cpu(learned, |rpc| local.price(rpc));
+        request.expect(learned, |rpc| local.price(rpc));
         request.price_or(|rpc| local.price(rpc)).unwrap_or_default()
     }
 
@@ -225,12 +223,11 @@ impl Client {
         deadline: Option<Instant>,
     ) -> Result<Option<Permit>, Denial> {
         let shared = &self.shared;
-        let (rpc, authenticated) = (request.rpc_name(), request.is_authenticated());
-        let repo = request.accounts().repo.as_deref();
-        match shared.limits.acquire(rpc, repo, request.address(), authenticated, deadline).await {
+        match shared.limits.acquire(request, deadline).await {
             Ok(permit) => {
                 if let Some(permit) = &permit {
-                    shared.metrics.acquired(rpc, authenticated, permit.waited());
+                    let authenticated = request.is_authenticated();
+                    shared.metrics.acquired(request.rpc_name(), authenticated, permit.waited());
                 }
                 Ok(permit)
             }

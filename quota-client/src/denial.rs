@@ -51,6 +51,8 @@ pub struct OverQuota {
     pub used: u64,
     /// How much it may use, in the same unit.
     pub limit: u64,
+    /// Since when and why it has this limit, as a sentence of the service, where it is its own on the node.
+    pub why: Option<String>,
 }
 
 impl Denial {
@@ -67,6 +69,7 @@ impl Denial {
             id: breach.id.clone(),
             used: breach.used,
             limit,
+            why: (!breach.why.is_empty()).then(|| breach.why.clone()),
         };
         Ok(Self {
             cause: Cause::OverQuota(over_quota),
@@ -88,6 +91,7 @@ impl Denial {
             id: breach.account.id().to_owned(),
             used: wire_amount(breach.resource, breach.used),
             limit: wire_amount(breach.resource, limit),
+            why: None,
         };
         Self {
             cause: Cause::OverQuota(over_quota),

@@ -104,7 +104,7 @@ where
         let classification = (self.classify)(&parts);
         let is_grpc = is_grpc(&parts.headers);
         Box::pin(async move {
-            let deadline = deadline::of(&parts.headers, Instant::now());
+            let deadline = deadline::of(&parts.headers);
             // Held until there is a response, since the service may drop the request before.
             let Admitted { meter, permit } = match admit(&client, classification, deadline).await {
                 Ok(admitted) => admitted,

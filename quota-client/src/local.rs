@@ -113,9 +113,17 @@ impl Local {
         self.cuts.len()
     }
 
-    /// Those of these accounts that are cut for CPU on this fileserver.
-    pub(crate) fn cut_for_cpu(&self, accounts: &[Account]) -> Vec<Account> {
-        accounts.iter().filter(|account| self.cuts.has(account, Resource::Cpu)).cloned().collect()
+    /// Those of these accounts that are cut on this fileserver, with each resource for which.
+    pub(crate) fn cuts(&self, accounts: &[Account]) -> Vec<(Account, Resource)> {
+        let each = |resource| accounts.iter().map(move |account| (account, resource));
+        let cut = Resource::ALL.into_iter().flat_map(each);
+        let cut = cut.filter(|(account, resource)| self.cuts.has(account, *resource));
+        cut.map(|(account, resource)| (account.clone(), resource)).collect()
+    }
+
+    /// Whether one of these accounts is cut for CPU on this fileserver.
+    pub(crate) fn is_cut_for_cpu(&self, accounts: &[Account]) -> bool {
+        accounts.iter().any(|account| self.cuts.has(account, Resource::Cpu))
     }
 
     /// What an RPC was last expected to cost; none where that is not known.

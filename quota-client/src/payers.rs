@@ -1,10 +1,10 @@
 use std::hash::{Hash, Hasher};
 
-use quota_core::{Account, Ipv6Prefix, Kind};
-use quota_proto::{Invalid, v1};
+use quota_core::{Account, InvalidAccount, Ipv6Prefix, Kind};
+use quota_proto::v1;
 
 /// Who pays for a piece of work: as it names them, and each in its one spelling, which is found out once.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Payers {
     named: v1::Accounts,
     /// Of those that are named, in the order of [`Kind::ALL`].
@@ -12,22 +12,27 @@ pub(crate) struct Payers {
 }
 
 impl Payers {
-    /// Those of the names that the service would take, and the faults of the others: one that was sent would spoil the
-    /// whole request, and one that freed the request would be a way around every limit.
-    pub(crate) fn new(mut named: v1::Accounts) -> (Self, Vec<Invalid>) {
-        let (mut accounts, mut faults) = (Vec::with_capacity(Kind::ALL.len()), Vec::new());
-        let v1::Accounts { repo, user, ip } = &mut named;
-        for (kind, id) in [(Kind::Repo, repo), (Kind::User, user), (Kind::Ip, ip)] {
-            match id.as_deref().map(|id| Account::new(kind, id, Ipv6Prefix::default())) {
-                Some(Ok(account)) => accounts.push(account),
-                Some(Err(fault)) => {
-                    *id = None;
-                    faults.push(Invalid::new(format!("accounts.{kind}"), fault));
-                }
-                None => {}
-            }
+    /// Adds one, or takes it in place of that of its kind. A name that the service would not take is given back with its
+    /// fault, and nobody of its kind pays: one that was sent would spoil the whole request, and one that freed the request
+    /// would be a way around every limit.
+    pub(crate) fn set(&mut self, kind: Kind, id: String) -> Result<(), (String, InvalidAccount)> {
+        let named = match kind {
+            Kind::Repo => &mut self.named.repo,
+            Kind::User => &mut self.named.user,
+            Kind::Ip => &mut self.named.ip,
+        };
+        if named.take().is_some() {
+            self.accounts.retain(|account| account.kind() != kind);
         }
-        (Self { named, accounts }, faults)
+        match Account::new(kind, &id, Ipv6Prefix::default()) {
+            Ok(account) => {
+                let at = self.accounts.partition_point(|account| account.kind() < kind);
+                self.accounts.insert(at, account);
+                *named = Some(id);
+                Ok(())
+            }
+            Err(fault) => Err((id, fault)),
+        }
     }
 
     /// Whether nobody pays.
@@ -37,6 +42,11 @@ impl Payers {
 
     pub(crate) fn accounts(&self) -> &[Account] {
         &self.accounts
+    }
+
+    /// The one of this kind.
+    pub(crate) fn account(&self, kind: Kind) -> Option<&Account> {
+        self.accounts.iter().find(|account| account.kind() == kind)
     }
 
     /// As they travel: as they were named, since the service may group addresses otherwise.
@@ -61,22 +71,38 @@ impl Hash for Payers {
 pub(crate) mod tests {
     use super::*;
 
+    /// These who pay.
+    pub(crate) fn payers<'a>(named: impl IntoIterator<Item = (Kind, &'a str)>) -> Payers {
+        let mut payers = Payers::default();
+        for (kind, name) in named {
+            payers.set(kind, name.to_owned()).unwrap();
+        }
+        payers
+    }
+
     /// One user who pays.
     pub(crate) fn user(name: &str) -> Payers {
-        Payers::new(v1::Accounts { user: Some(name.to_owned()), ..v1::Accounts::default() }).0
+        payers([(Kind::User, name)])
+    }
+
+    fn shown(payers: &Payers) -> Vec<String> {
+        payers.iter().map(|(account, name)| format!("{account}, {name}")).collect()
     }
 
     #[test]
-    fn each_account_goes_with_its_name_and_what_is_no_name_is_left_out() {
-        let named = v1::Accounts {
-            repo: Some("group//project.git".to_owned()),
-            user: Some("a\nb".to_owned()),
-            ip: Some("::ffff:203.0.113.7".to_owned()),
-        };
-        let (payers, faults) = Payers::new(named);
-        let shown: Vec<_> = payers.iter().map(|(account, name)| format!("{account}, {name}")).collect();
-        assert_eq!(shown, ["repo group/project, group//project.git", "ip 203.0.113.7, ::ffff:203.0.113.7"]);
-        assert_eq!((faults.len(), payers.named().user.as_deref()), (1, None));
+    fn each_account_goes_with_its_name_in_whatever_order_they_are_set() {
+        let (ip, repo) = ((Kind::Ip, "::ffff:203.0.113.7"), (Kind::Repo, "group//project.git"));
+        let expected = ["repo group/project, group//project.git", "ip 203.0.113.7, ::ffff:203.0.113.7"];
+        assert_eq!(shown(&payers([ip, repo])), expected);
+        assert_eq!(payers([ip, repo]), payers([repo, ip]));
         assert!(Payers::default().is_empty());
+    }
+
+    #[test]
+    fn the_last_name_of_a_kind_counts_and_what_is_no_name_is_given_back() {
+        let mut payers = payers([(Kind::User, "alice"), (Kind::User, "bob"), (Kind::Repo, "a")]);
+        assert_eq!(shown(&payers), ["repo a, a", "user bob, bob"]);
+        let (name, _) = payers.set(Kind::User, "a\nb".to_owned()).unwrap_err();
+        assert_eq!((&*name, shown(&payers)), ("a\nb", vec!["repo a, a".to_owned()]));
     }
 }

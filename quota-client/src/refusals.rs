@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use quota_core::Kind;
 use tokio::time::Instant;
 
 use crate::{Refusal, Request};
@@ -40,11 +41,10 @@ impl Refusals {
 
 /// The fields that operators of Gitaly know.
 fn log(request: &Request, refusal: &Refusal, others: u64) {
-    let accounts = request.accounts();
     tracing::info!(
         limit.concurrency_type = request.rpc_name(),
-        limit.repo = accounts.repo,
-        limit.ip = accounts.ip,
+        limit.repo = request.name(Kind::Repo),
+        limit.ip = request.address().map(|ip| ip.to_string()),
         limit.concurrency_queue_length = refusal.queued,
         limit.concurrency_queue_ms = u64::try_from(refusal.waited.as_millis()).unwrap_or(u64::MAX),
         limit.concurrency_in_progress = refusal.in_flight,

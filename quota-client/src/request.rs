@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use quota_core::{Cost, Resource};
+use quota_core::{Account, Cost, InvalidAccount, Kind, PerKind};
 use quota_proto::{Invalid, check_label, v1};
 
 use crate::payers::Payers;
@@ -15,7 +15,9 @@ use crate::payers::Payers;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     rpc: String,
-    accounts: v1::Accounts,
+    payers: Arc<Payers>,
+    /// Names that the service would not take.
+    unsound: PerKind<Option<(String, InvalidAccount)>>,
     class: String,
     price: Option<Cost>,
     address: Option<IpAddr>,
@@ -37,24 +39,21 @@ impl Request {
 
     /// The repository, by the id that never changes.
     #[must_use]
-    pub fn repo(mut self, id: impl Into<String>) -> Self {
-        self.accounts.repo = Some(id.into());
-        self
+    pub fn repo(self, id: impl Into<String>) -> Self {
+        self.named(Kind::Repo, id.into())
     }
 
     /// The user, or the key that stands for one.
     #[must_use]
-    pub fn user(mut self, id: impl Into<String>) -> Self {
-        self.accounts.user = Some(id.into());
-        self
+    pub fn user(self, id: impl Into<String>) -> Self {
+        self.named(Kind::User, id.into())
     }
 
     /// The end user's address, never a proxy's.
     #[must_use]
     pub fn ip(mut self, address: IpAddr) -> Self {
-        self.accounts.ip = Some(address.to_string());
         self.address = Some(address);
-        self
+        self.named(Kind::Ip, address.to_string())
     }
 
     /// The kind of traffic, such as `interactive`.
@@ -71,6 +70,11 @@ impl Request {
         self
     }
 
+    fn named(mut self, kind: Kind, id: String) -> Self {
+        self.unsound[kind] = Arc::make_mut(&mut self.payers).set(kind, id).err();
+        self
+    }
+
     /// What of it the service takes, and the faults of the rest.
     pub(crate) fn sound(&self) -> (Sound<'_>, Vec<Invalid>) {
         let mut faults = Vec::new();
@@ -82,13 +86,17 @@ impl Request {
             }
         };
         let (rpc, class) = (label("rpc", &self.rpc), label("class", &self.class));
-        let (payers, unpaid) = Payers::new(self.accounts.clone());
-        faults.extend(unpaid);
-        (Sound { rpc, class, price: self.price, payers: Arc::new(payers) }, faults)
+        for (kind, unsound) in self.unsound.iter() {
+            faults
+                .extend(unsound.as_ref().map(|(_, fault)| Invalid::new(format!("accounts.{kind}"), *fault)));
+        }
+        (Sound { rpc, class, price: self.price, payers: Arc::clone(&self.payers) }, faults)
     }
 
-    pub(crate) const fn accounts(&self) -> &v1::Accounts {
-        &self.accounts
+    /// What it names of this kind, in its one spelling; as it is where it has none, since it must not go free.
+    pub(crate) fn name(&self, kind: Kind) -> Option<&str> {
+        let unsound = || self.unsound[kind].as_ref().map(|(name, _)| name.as_str());
+        self.payers.account(kind).map(Account::id).or_else(unsound)
     }
 
     pub(crate) fn rpc_name(&self) -> &str {
@@ -101,7 +109,7 @@ impl Request {
 
     /// Whether a user is known. An empty name is nobody's.
     pub(crate) fn is_authenticated(&self) -> bool {
-        self.accounts.user.as_deref().is_some_and(|user| !user.is_empty())
+        self.name(Kind::User).is_some_and(|user| !user.is_empty())
     }
 }
 
@@ -116,12 +124,13 @@ impl Sound<'_> {
         self.price.or_else(|| table(self.rpc))
     }
 
-    /// It costs no less CPU than this. Where nothing is known of its price, it goes by the service's table, or that would
-    /// never be heard of.
-    pub(crate) fn expect_cpu(&mut self, micros: u64, table: impl FnOnce(&str) -> Option<Cost>) {
-        let known = self.price_or(table).filter(|known| known.amounts()[Resource::Cpu] < micros);
-        if let Some(Ok(price)) = known.map(|known| known.with_cpu_micros(micros)) {
-            self.price = Some(price);
+    /// It costs no less than this of any resource. Where nothing is known of its price, it goes by the service's table, or
+    /// that would never be heard of.
+    pub(crate) fn expect(&mut self, least: Cost, table: impl FnOnce(&str) -> Option<Cost>) {
+        let Some(known) = self.price_or(table) else { return };
+        let missing = least.minus(known);
+        if !missing.is_zero() {
+            self.price = Some(known.plus(missing));
         }
     }
 

@@ -134,9 +134,8 @@ impl Shared {
     }
 
     /// The service has answered a check.
-    pub(crate) fn checked(&self, change: impl FnOnce(&mut Stats)) {
+    pub(crate) fn checked(&self, now: Instant, change: impl FnOnce(&mut Stats)) {
         self.count(change);
-        let now = Instant::now();
         if let Some(over) = self.refusals.worked(now) {
             tracing::info!(
                 lasted = ?over.lasted, refused = over.failures,
@@ -152,9 +151,9 @@ impl Shared {
     }
 
     /// A request is decided on without an answer.
-    pub(crate) fn unchecked(&self, reason: &str, change: impl FnOnce(&mut Stats)) {
+    pub(crate) fn unchecked(&self, reason: &str, now: Instant, change: impl FnOnce(&mut Stats)) {
         self.count(change);
-        if self.checks.failed(Instant::now()) {
+        if self.checks.failed(now) {
             tracing::warn!(
                 reason,
                 "the quota service does not check: its last known limits are enforced on what is used here"
@@ -234,25 +233,23 @@ impl Shared {
         self.live.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// A piece of work has ended, with this to be charged; a request of these, where it was `admitted`.
-    pub(crate) fn work_ended(&self, id: u64, last: Option<Spent>, admitted: Option<&Payers>) {
+    /// A piece of work has ended, with this to be charged; a request of its own, where it was `admitted`.
+    pub(crate) fn work_ended(&self, id: u64, last: Spent, admitted: bool) {
         self.live.lock().remove(&id);
-        let now = Instant::now();
-        if let Some(spent) = last {
-            self.spend(spent, now);
-        }
-        if let Some(payers) = admitted {
-            self.usage.lock().ended(payers, now);
-        }
+        self.spend(last, admitted, Instant::now());
     }
 
-    fn spend(&self, mut spent: Spent, now: Instant) {
+    fn spend(&self, mut spent: Spent, ends: bool, now: Instant) {
         {
             let mut usage = self.usage.lock();
             if let Some(release) = spent.here.take() {
                 usage.release(&spent.payers, release, now);
             }
-            usage.spend(&spent.payers, spent.cost, now);
+            if ends {
+                usage.ended(&spent.payers, spent.cost, now);
+            } else {
+                usage.spend(&spent.payers, spent.cost, now);
+            }
         }
         if !spent.cost.is_zero() || spent.release.is_some() {
             self.pending.lock().add(spent, now);
@@ -268,9 +265,7 @@ impl Shared {
         let _turn = if let Ok(Ok(turn)) = turn { self.sample(&live, turn, patience).await } else { None };
         let now = Instant::now();
         for work in live {
-            if let Some(spent) = work.charge(false) {
-                self.spend(spent, now);
-            }
+            self.spend(work.charge(false), false, now);
         }
         self.pending.lock().close(now);
         self.collected.notify_one();

@@ -3,7 +3,9 @@ mod lately;
 
 use std::collections::HashMap;
 
-use quota_core::{Account, Cost, Kind, NodeReport, Release, Resource, Tick, Timestamp, Window, WindowLength};
+use quota_core::{
+    Account, Cost, Kind, NodeReport, PerResource, Release, Resource, Tick, Timestamp, Window, WindowLength,
+};
 use quota_proto::v1;
 use tokio::time::Instant;
 
@@ -44,27 +46,36 @@ impl Usage {
     /// Counts a cost that was spent just now.
     pub(crate) fn spend(&mut self, payers: &Payers, cost: Cost, now: Instant) {
         let tick = self.tick(now);
-        self.each(payers, cost, tick, |used| {
-            used.window.add(tick, cost);
-            used.lately.spent(cost.amounts()[Resource::Cpu], tick);
+        self.each(payers, cost, tick, |used| used.spent(cost, tick));
+    }
+
+    /// A request that was admitted has ended, and has spent this last. One that spent nothing says little of what requests
+    /// cost where nothing else was used.
+    pub(crate) fn ended(&mut self, payers: &Payers, last: Cost, now: Instant) {
+        let tick = self.tick(now);
+        if last.is_zero() {
+            for account in payers.accounts() {
+                if let Some(used) = self.accounts.get_mut(account) {
+                    used.lately.ended(tick);
+                }
+            }
+        }
+        self.each(payers, last, tick, |used| {
+            used.spent(last, tick);
+            used.lately.ended(tick);
         });
     }
 
-    /// A request that was admitted has ended. One that used nothing is of no account that is kept, or says little.
-    pub(crate) fn ended(&mut self, payers: &Payers, now: Instant) {
+    /// What requests of each account cost lately on average, with what was metered beside them, of the resource that it
+    /// comes with: of each resource the most. Nothing where that is not known.
+    pub(crate) fn dearest(&mut self, of: &[(Account, Resource)], now: Instant) -> Cost {
         let tick = self.tick(now);
-        for account in payers.accounts() {
-            if let Some(used) = self.accounts.get_mut(account) {
-                used.lately.ended(tick);
-            }
+        let mut dearest = PerResource::default();
+        for (account, resource) in of {
+            let mean = self.accounts.get_mut(account).map_or(0, |used| used.lately.mean(*resource, tick));
+            dearest[*resource] = mean.max(dearest[*resource]);
         }
-    }
-
-    /// The CPU that requests of an account cost lately on average, with what was metered beside them, in microseconds;
-    /// nothing where that is not known.
-    pub(crate) fn mean_cpu(&mut self, account: &Account, now: Instant) -> u64 {
-        let tick = self.tick(now);
-        self.accounts.get_mut(account).map_or(0, |used| used.lately.mean(tick))
+        Cost::saturating(dearest)
     }
 
     /// Reserves a price, which counts as used until it is released. Returns the second in which.
@@ -209,6 +220,11 @@ impl Used {
         used
     }
 
+    fn spent(&mut self, cost: Cost, tick: Tick) {
+        self.window.add(tick, cost);
+        self.lately.spent(cost, tick);
+    }
+
     fn advance(&mut self, tick: Tick) {
         self.window.advance(tick);
         self.reserved.advance(tick);
@@ -237,7 +253,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::payers::tests::user;
+    use crate::payers::tests::{payers, user};
 
     fn cpu(micros: u64) -> Cost {
         Cost::ZERO.with_cpu_micros(micros).unwrap()
@@ -267,9 +283,7 @@ mod tests {
         let now = Instant::now();
         let mut usage = Usage::new(now);
         for number in 1..=60 {
-            let named =
-                v1::Accounts { repo: Some("r".to_owned()), ..user(&number.to_string()).named().clone() };
-            let (accounts, _) = Payers::new(named);
+            let accounts = payers([(Kind::Repo, "r"), (Kind::User, &number.to_string())]);
             usage.spend(&accounts, cpu(number), now);
         }
         let (active, heaviest) = usage.heaviest(now);
@@ -331,6 +345,27 @@ mod tests {
     }
 
     #[test]
+    fn the_dearest_is_told_of_each_resource_that_is_asked_about() {
+        let now = Instant::now();
+        let mut usage = Usage::new(now);
+        for (name, micros, bytes) in [("alice", 100, 7), ("bob", 30, 9)] {
+            for _ in 0..3 {
+                usage.spend(&user(name), cpu(micros), now);
+                usage.ended(&user(name), Cost::ZERO.with_network_bytes(bytes).unwrap(), now);
+            }
+        }
+        let [alice, bob, nobody] = ["alice", "bob", "nobody"].map(|name| user(name).accounts()[0].clone());
+        let mut dearest = |of: &[(&Account, Resource)]| {
+            let of: Vec<_> = of.iter().map(|(account, resource)| ((*account).clone(), *resource)).collect();
+            usage.dearest(&of, now)
+        };
+        let both = [(&alice, Resource::Cpu), (&bob, Resource::Cpu), (&bob, Resource::Network)];
+        assert_eq!(dearest(&both), cpu(100).with_network_bytes(9).unwrap());
+        assert_eq!(dearest(&[(&bob, Resource::Cpu), (&nobody, Resource::Network)]), cpu(30));
+        assert_eq!(dearest(&[]), Cost::ZERO);
+    }
+
+    #[test]
     fn who_has_just_begun_is_told_beside_those_that_used_more_in_the_minute() {
         let start = Instant::now();
         let mut usage = Usage::new(start);
@@ -365,8 +400,7 @@ mod tests {
     fn spellings_of_one_account_are_one() {
         let now = Instant::now();
         let mut usage = Usage::new(now);
-        let repo =
-            |id: &str| Payers::new(v1::Accounts { repo: Some(id.to_owned()), ..v1::Accounts::default() }).0;
+        let repo = |id| payers([(Kind::Repo, id)]);
         usage.spend(&repo("group//project.git"), cpu(5), now);
         assert_eq!(usage.here(&repo("/group/project"), now).repo.unwrap().cpu_micros, Some(5));
     }

@@ -180,7 +180,7 @@ impl Work {
 
     /// Whether an account that pays for it is cut for CPU on this fileserver.
     pub(crate) fn is_cut_for_cpu(&self) -> bool {
-        !self.shared().local.lock().cut_for_cpu(self.payers.accounts()).is_empty()
+        self.shared().local.lock().is_cut_for_cpu(self.payers.accounts())
     }
 
     pub(crate) fn rpc(&self) -> &str {
@@ -242,7 +242,7 @@ impl Work {
     }
 
     /// What was spent since this was last asked, to be charged. The last one gives back the rest of the reservation.
-    pub(crate) fn charge(&self, last: bool) -> Option<Spent> {
+    pub(crate) fn charge(&self, last: bool) -> Spent {
         let cost = Cost::saturating(PerResource::new(
             self.cpu_micros.swap(0, Relaxed),
             self.take_memory(last),
@@ -251,12 +251,7 @@ impl Work {
         let release =
             self.reservation.lock().as_mut().and_then(|reservation| reservation.give_back(cost, last));
         let here = self.hold.lock().as_mut().and_then(|hold| hold.give_back(cost, last));
-        (!cost.is_zero() || release.is_some() || here.is_some()).then(|| Spent {
-            payers: Arc::clone(&self.payers),
-            cost,
-            release,
-            here,
-        })
+        Spent { payers: Arc::clone(&self.payers), cost, release, here }
     }
 
     /// In KiB-seconds. What is less than one stays for the next charge, and the last one is rounded up.
@@ -288,8 +283,7 @@ impl Drop for Listener<'_> {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let last = self.charge(true);
-        self.shared().work_ended(self.id, last, self.admitted.then_some(&self.payers));
+        self.shared().work_ended(self.id, self.charge(true), self.admitted);
     }
 }
 

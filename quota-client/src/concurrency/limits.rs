@@ -1,10 +1,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quota_core::{Account, Ipv6Prefix, Kind};
+use quota_core::Kind;
 use tokio::time::Instant;
 
 use super::adaptive::AdaptiveLimit;
@@ -15,6 +14,7 @@ use super::refusal::Refusal;
 use super::rpc_names::check_known;
 use super::settings::{InvalidSetting, Per, RpcSettings, SetSettings};
 use super::slots::{Key, Slots};
+use crate::Request;
 
 /// The concurrency limits of all RPCs. Cheap to clone. [`Client::acquire`](crate::Client::acquire) is how permits are had.
 #[derive(Clone, Debug)]
@@ -57,32 +57,31 @@ impl Limits {
         Ok(Self(Arc::new(Inner { rpcs, events: Mutex::default() })))
     }
 
-    /// Waits until one more request of an RPC may run: at most for the longest wait of its settings, and until the
-    /// deadline.
+    /// Waits until a request may run: at most for the longest wait of the settings of its RPC, and until the deadline.
+    ///
+    /// A request without a user is an unauthenticated one.
     ///
     /// `None` where it is not limited: nothing is configured for the RPC, the repository or address is not given,
     /// or it comes from this very machine and that is exempt.
     pub(crate) async fn acquire(
         &self,
-        rpc: &str,
-        repo: Option<&str>,
-        ip: Option<IpAddr>,
-        authenticated: bool,
+        request: &Request,
         deadline: Option<Instant>,
     ) -> Result<Option<Permit>, Refusal> {
-        let Some(rpc) = self.0.rpcs.get(rpc) else { return Ok(None) };
-        if rpc.exempt_loopback && ip.is_some_and(|ip| ip.to_canonical().is_loopback()) {
+        let Some(rpc) = self.0.rpcs.get(request.rpc_name()) else { return Ok(None) };
+        if rpc.exempt_loopback && request.address().is_some_and(|ip| ip.to_canonical().is_loopback()) {
             return Ok(None);
         }
-        // Who comes back asks for the same repository from the same address: one is the key, and the other tells
-        // callers of one key apart.
+        // Who comes back is the same user, and asks for the same repository from the same address: one is the key, and the
+        // others tell callers of one key apart.
+        let [repo, user, ip] = Kind::ALL.map(|kind| request.name(kind));
         let (key, caller) = match rpc.per {
-            Per::Repo => (repo.map(repo_key), hash(&ip.map(ip_key))),
-            Per::Ip => (ip.map(ip_key), hash(&repo)),
+            Per::Repo => (repo, hash(&(user, ip))),
+            Per::Ip => (ip, hash(&(user, repo))),
         };
-        let Some(key) = key else { return Ok(None) };
+        let Some(key) = key.map(Key::from) else { return Ok(None) };
         let set = match &rpc.unauthenticated {
-            Some(stricter) if !authenticated => stricter,
+            Some(stricter) if !request.is_authenticated() => stricter,
             _ => &rpc.authenticated,
         };
         set.limiter.acquire(&key, caller, deadline).await.map(Some)
@@ -142,22 +141,6 @@ impl Rpc {
                 .zip(stricter)
                 .map(|(settings, limit)| set(settings, limit, false)),
         })
-    }
-}
-
-/// In the one spelling that quotas have, too. What has none is a key as it is, be it empty, since it must not go free.
-fn repo_key(repo: &str) -> Key {
-    match Account::new(Kind::Repo, repo, Ipv6Prefix::default()) {
-        Ok(account) => account.id().into(),
-        Err(_) => repo.into(),
-    }
-}
-
-fn ip_key(ip: IpAddr) -> Key {
-    let ip = ip.to_string();
-    match Account::new(Kind::Ip, &ip, Ipv6Prefix::default()) {
-        Ok(account) => account.id().into(),
-        Err(_) => ip.into(),
     }
 }
 

@@ -7,34 +7,34 @@
 //! has ended would go to whoever comes in that moment, which is always the client that was just served and asks
 //! again.
 //!
-//! A caller who comes back is known by a number that the limiter was given, such as a hash of the address. Callers
-//! who share one number cannot be told apart: any of them takes the promise that is due. How often those come is
-//! measured, and the moments are set further apart by that, so that of all who come at least every other finds a
-//! place.
+//! A caller who comes back is known by a number that the limiter was given, such as a hash of user and address. Callers
+//! who share one number cannot be told apart: any of them takes the promise that is due. Nor can many of them be told
+//! from one who asks again and again without waiting, so once they have as many promises as requests may run at once,
+//! further ones are made in a line of their own ([`promises`]), beside that of everyone else: the one line gets a small
+//! part of the returns while others are in the other. While they are alone, how often they come is measured, and the
+//! moments are set further apart by that, so that of all who come at least every other finds a place.
 
 mod measured;
+mod promises;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 pub(super) use self::measured::Mean;
 use self::measured::Rate;
+use self::promises::{Line, Promises};
 
 /// The bounds of what a caller is told.
 pub(super) const SHORTEST: Duration = Duration::from_millis(100);
 pub(super) const LONGEST: Duration = Duration::from_secs(300);
 
-/// The most promises that are kept for one key, at 40 bytes each. Whoever is refused beyond them is told a moment as
-/// well, but then comes as a newcomer.
-const MAX_PROMISES: usize = 1024;
-
 /// Those who come back may take up to so much of the rate at which slots become free: less than all of it, so that
 /// the queue drains and a late one finds room.
 const MOST_RETURNS: f64 = 0.9;
 
-/// And so much at least, however many come unasked.
+/// And so much at least, however many come unasked. So much is also the part of those who have had their share of
+/// promises while others, who have the rest, are promised moments too.
 const LEAST_RETURNS: f64 = 0.2;
 
 /// Callers who cannot be told apart are paced so that together they come so many times as often as slots become
@@ -45,19 +45,13 @@ const ARRIVALS: f64 = 1.25;
 /// one more refusal, one that is too long leaves slots idle.
 const HELD_UNKNOWN: f64 = 0.1;
 
-/// HTTP tells whole seconds, rounded up: a caller may be late by so much and does not know.
-const ROUNDING: Duration = Duration::from_secs(1);
-
 /// How fast slots of one key become free, and what was promised to those who were refused.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// When the first request came.
     began: Instant,
     held: Mean,
-    /// By `due`, which only rises.
-    promises: VecDeque<Promise>,
-    /// The next moment that is not promised.
-    next: Option<Instant>,
+    promises: Promises,
     confusable: Rate,
 }
 
@@ -70,21 +64,13 @@ pub(super) struct Load {
     pub(super) max_queue: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Promise {
-    caller: u64,
-    due: Instant,
-    until: Instant,
-}
-
 impl Pace {
     /// `held` is what is known from other keys of the same RPC.
     pub(super) fn new(held: Mean, now: Instant) -> Self {
         Self {
             began: now,
             held: held.as_first_guess(),
-            promises: VecDeque::new(),
-            next: None,
+            promises: Promises::default(),
             confusable: Rate::default(),
         }
     }
@@ -97,19 +83,11 @@ impl Pace {
     /// Somebody comes. Returns how much of the queue they may use: all of it if they come back as promised. Of
     /// newcomers `chance`, from 0 to 1, decides.
     pub(super) fn places(&mut self, caller: u64, load: Load, chance: f64, now: Instant) -> usize {
-        while self.promises.front().is_some_and(|promise| promise.until <= now) {
-            self.promises.pop_front();
-        }
-        if self.promises.is_empty() {
+        self.promises.expire(now);
+        if self.promises.len() == 0 || self.promises.take(caller, now) {
             return load.max_queue;
         }
-        let is_due = |promise: &Promise| promise.due <= now && now < promise.until;
-        if let Some(at) = self.promises.iter().position(|promise| promise.caller == caller && is_due(promise))
-        {
-            self.promises.remove(at);
-            return load.max_queue;
-        }
-        if self.promises.iter().any(|promise| promise.caller == caller) {
+        if self.promises.has(caller) {
             self.confusable.add(now, self.measured_over(load.limit, now));
         }
         let places = newcomers(load.max_queue);
@@ -120,22 +98,24 @@ impl Pace {
     /// Promises a moment to somebody who is refused. Returns how far off it is.
     pub(super) fn promise(&mut self, caller: u64, load: Load, now: Instant) -> Duration {
         let freed = self.freed_per_second(load.limit, now);
-        let confusable = self.confusable.per_second(now, self.measured_over(load.limit, now));
-        let returns = (ARRIVALS * freed - confusable).clamp(LEAST_RETURNS * freed, MOST_RETURNS * freed);
+        let (line, others) = self.promises.line(caller, load.limit);
+        let returns = freed
+            * match (line, others) {
+                (Line::First, false) => MOST_RETURNS,
+                (Line::First, true) => MOST_RETURNS - LEAST_RETURNS,
+                (Line::Second, true) => LEAST_RETURNS,
+                (Line::Second, false) => {
+                    let confusable = self.confusable.per_second(now, self.measured_over(load.limit, now));
+                    (ARRIVALS - confusable / freed).clamp(LEAST_RETURNS, MOST_RETURNS)
+                }
+            };
         // What is in flight above a limit that was lowered frees no slot, and the queue must fall to what newcomers
         // leave.
         let before = load.in_flight.saturating_sub(load.limit)
             + load.queued.saturating_sub(newcomers(load.max_queue))
             + 1;
-        let soonest = now + seconds(before as f64 / freed).clamp(SHORTEST, LONGEST);
-        let due = self.next.map_or(soonest, |next| next.max(soonest)).min(now + LONGEST);
-        self.next = Some(due + seconds(1.0 / returns));
-        let wait = due.saturating_duration_since(now);
-        if self.promises.len() < MAX_PROMISES {
-            // Kept for as long again.
-            self.promises.push_back(Promise { caller, due, until: due + wait + ROUNDING });
-        }
-        wait
+        let soonest = seconds(before as f64 / freed).clamp(SHORTEST, LONGEST);
+        self.promises.make(line, caller, soonest, seconds(1.0 / returns), now)
     }
 
     /// How many slots become free while all are in use.

@@ -157,7 +157,9 @@ impl Slots {
             && slots.queue.remove(&waiter).is_some()
         {
             self.queued -= 1;
-            self.drop_if_idle(key);
+            if slots.is_idle() {
+                self.drop_idle(key);
+            }
         }
     }
 
@@ -186,7 +188,9 @@ impl Slots {
         }
         slots.in_flight -= 1;
         self.in_flight -= 1;
-        self.drop_if_idle(key);
+        if slots.is_idle() {
+            self.drop_idle(key);
+        }
         None
     }
 
@@ -248,13 +252,11 @@ impl Slots {
         self.keys.capacity()
     }
 
-    fn drop_if_idle(&mut self, key: &Key) {
-        if self.keys.get(key).is_some_and(KeySlots::is_idle) {
-            self.keys.remove(key);
-            let (used, kept) = (self.keys.len(), self.keys.capacity());
-            if kept > SMALL_MAP && used < kept / 8 {
-                self.keys.shrink_to((2 * used).max(SMALL_MAP / 2));
-            }
+    fn drop_idle(&mut self, key: &Key) {
+        self.keys.remove(key);
+        let (used, kept) = (self.keys.len(), self.keys.capacity());
+        if kept > SMALL_MAP && used < kept / 8 {
+            self.keys.shrink_to((2 * used).max(SMALL_MAP / 2));
         }
     }
 }

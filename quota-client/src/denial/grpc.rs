@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use quota_proto::{ERROR_DOMAIN, STORE_UNAVAILABLE};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, QuotaViolation, StatusExt as _};
@@ -15,7 +17,7 @@ pub const SHED: &str = "SHED";
 
 impl From<Denial> for Status {
     /// With `google.rpc.RetryInfo` and `ErrorInfo`. Over quota: `RESOURCE_EXHAUSTED`, with `QuotaFailure` too, and
-    /// `kind`, `id`, `resource` and `permanent` in the `ErrorInfo`. Where the service cannot check: `UNAVAILABLE`.
+    /// `kind`, `id`, `resource` and `permanent` in the `ErrorInfo`, and `why` where the account has a limit of its own. Where the service cannot check: `UNAVAILABLE`.
     /// Where too many requests run at once: `RESOURCE_EXHAUSTED`, with `reason` in the `ErrorInfo`. Of one that was ended
     /// while it ran: `RESOURCE_EXHAUSTED`.
     fn from(denial: Denial) -> Self {
@@ -31,6 +33,8 @@ impl From<Denial> for Status {
                     ("permanent".to_owned(), denial.permanent.to_string()),
                     ("id".to_owned(), over.id),
                 ];
+                let why = over.why.map(|why| ("why".to_owned(), why));
+                let metadata: HashMap<_, _> = metadata.into_iter().chain(why).collect();
                 details.set_error_info(ERROR_REASON, ERROR_DOMAIN, metadata);
                 Code::ResourceExhausted
             }

@@ -37,6 +37,9 @@ impl<B: From<String>> From<Denial> for Response<B> {
                 "used": amount(over.resource, over.used),
                 "limit": amount(over.resource, over.limit),
             });
+            if let Some(why) = &over.why {
+                body["denied_by"]["why"] = why.as_str().into();
+            }
         }
         let mut response = Response::new(B::from(body.to_string()));
         *response.status_mut() = status;

@@ -53,6 +53,7 @@ fn it_is_a_grpc_status_that_says_who_what_and_when() {
     assert_eq!([&*info.domain, &*info.reason], [ERROR_DOMAIN, ERROR_REASON]);
     let metadata = ["kind", "id", "resource", "permanent"].map(|name| &*info.metadata[name]);
     assert_eq!(metadata, ["user", "alice", "cpu", "false"]);
+    assert_eq!(info.metadata.get("why"), None);
 }
 
 #[test]
@@ -70,6 +71,19 @@ fn it_is_an_http_problem_document() {
     assert_eq!(body["status"], 429);
     assert_eq!(body["retry_after_seconds"], 0.2);
     assert_eq!(body["permanent"], false);
+}
+
+#[test]
+fn why_an_account_has_a_limit_of_its_own_is_told() {
+    let why = "user alice: CPU on gitaly-01 cut to 50 s";
+    let mut deny = deny(Duration::from_secs(1), false);
+    deny.denied_by.as_mut().unwrap().why = why.to_owned();
+    let denial = Denial::new(&deny, "gitaly-01").unwrap();
+    let details = Status::from(denial.clone()).get_error_details();
+    assert_eq!(details.error_info().unwrap().metadata["why"], why);
+    let response = ::http::Response::<String>::from(denial);
+    let body: Value = serde_json::from_str(response.body()).unwrap();
+    assert_eq!(body["denied_by"]["why"], why);
 }
 
 #[test]

@@ -3,11 +3,11 @@ use std::time::Duration;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-/// When the caller of a gRPC request gives up, by its header `grpc-timeout`: at most 8 digits and a unit. None where it
+/// When the caller of a gRPC request that comes now gives up, by its header `grpc-timeout`: at most 8 digits and a unit. None where it
 /// does not say, or says what is no such thing.
-pub(super) fn of(headers: &HeaderMap, now: Instant) -> Option<Instant> {
+pub(super) fn of(headers: &HeaderMap) -> Option<Instant> {
     let timeout = parse(headers.get("grpc-timeout")?.to_str().ok()?)?;
-    now.checked_add(timeout)
+    Instant::now().checked_add(timeout)
 }
 
 fn parse(timeout: &str) -> Option<Duration> {

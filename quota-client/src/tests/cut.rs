@@ -1,6 +1,6 @@
 //! Requests of accounts that the service has cut on this fileserver.
 
-use quota_core::Cost;
+use quota_core::{Cost, PerResource, Resource};
 use quota_proto::v1;
 
 use super::fake::Check;
@@ -68,6 +68,48 @@ async fn a_request_of_an_account_that_is_cut_reserves_what_such_requests_cost_la
     fake.cuts([]).await;
     drop(allowed(&client, &by("noisy")).await);
     assert_eq!(asked(&fake), None, "it is cut no more");
+}
+
+/// Each request costs much of every resource, and the user is cut for these. Of which does the next reserve more than the
+/// table says?
+async fn learned(cut_for: &'static [Resource]) -> PerResource<bool> {
+    let (fake, each) = (Fake::start().await, 1 << 20);
+    fake.answers([Check::allow_reserving(table())]);
+    let client = builder([&fake]).build().unwrap();
+    for _ in 0..4 {
+        let admission = allowed(&client, &by("noisy")).await;
+        let meter = admission.meter();
+        meter.cpu(Duration::from_micros(each));
+        meter.memory(1024 * each);
+        meter.sent(each);
+    }
+    let cut = |resource: &Resource| v1::AccountLimit {
+        resource: v1::Resource::from(*resource).into(),
+        ..cut("noisy", 1)
+    };
+    fake.cuts(cut_for.iter().map(cut)).await;
+    drop(allowed(&client, &by("noisy")).await);
+    let price = asked(&fake).map_or(table(), |price| Cost::try_from(price).unwrap());
+    let (price, table) = (*price.amounts(), *table().amounts());
+    PerResource::from_fn(|resource| {
+        assert!(price[resource] <= each, "{price:?}");
+        price[resource] > table[resource]
+    })
+}
+
+#[tokio::test]
+async fn only_of_resources_for_which_an_account_is_cut_more_is_reserved() {
+    let cut_for: [&[Resource]; 5] = [
+        &[],
+        &[Resource::Cpu],
+        &[Resource::Memory],
+        &[Resource::Network],
+        &[Resource::Memory, Resource::Network],
+    ];
+    for (cut_for, learned) in cut_for.map(|cut_for| (cut_for, tokio::spawn(learned(cut_for)))) {
+        let expected = PerResource::from_fn(|resource| cut_for.contains(&resource));
+        assert_eq!(learned.await.unwrap(), expected, "cut for {cut_for:?}");
+    }
 }
 
 #[tokio::test]

@@ -32,7 +32,9 @@ async fn work_is_charged_as_it_goes_and_the_rest_at_its_end() {
     meter.cpu(Duration::from_micros(1500));
     let heard = fake.hears(|heard| bytes(heard) == 42).await;
     let charge = charges(&heard).next().unwrap();
-    assert_eq!(charge.accounts.as_ref(), Some(fetch().accounts()));
+    let named = ("project-42".to_owned(), "user-7".to_owned());
+    let expected = v1::Accounts { repo: Some(named.0), user: Some(named.1), ip: None };
+    assert_eq!(charge.accounts, Some(expected));
     assert_eq!(charge.cost, Some(v1::Cost { cpu_micros: 1500, memory_byte_seconds: 0, network_bytes: 42 }));
     assert_eq!((&*charge.reservation, charge.release), ("", None));
     assert_eq!(heard.reports[0].node, "gitaly-01");

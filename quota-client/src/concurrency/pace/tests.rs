@@ -39,7 +39,7 @@ fn what_is_told_is_bounded() {
             let wait = pace.promise(caller, LOAD, now);
             assert!((SHORTEST..=LONGEST).contains(&wait), "{wait:?}");
         }
-        assert_eq!(pace.promises.len(), MAX_PROMISES);
+        assert_eq!(pace.promises.len(), promises::MAX);
     }
 }
 
@@ -85,15 +85,17 @@ fn callers_who_cannot_be_told_apart_are_paced_by_how_often_they_come() {
     let start = Instant::now();
     let spacing = |come_every: u64| {
         let mut pace = pace();
-        pace.promise(1, LOAD, start);
+        // Nothing is due meanwhile.
+        let far = Load { in_flight: 6_000, ..LOAD };
+        for _ in 0..=LOAD.limit {
+            pace.promise(1, far, start);
+        }
         for millis in (0..=1_000).step_by(come_every as usize) {
-            pace.promises[0].due = start + Duration::from_secs(60);
-            pace.promises[0].until = start + Duration::from_secs(120);
             places(&mut pace, 1, start + Duration::from_millis(millis));
         }
         let now = start + Duration::from_millis(1_001);
-        let first = pace.promise(1, LOAD, now);
-        millis(pace.promise(1, LOAD, now) - first)
+        let first = pace.promise(1, far, now);
+        millis(pace.promise(1, far, now) - first)
     };
     assert_eq!(spacing(10), 40, "100 a second come, and 25 may come back");
     assert_eq!(spacing(5), 50, "200 a second come, and yet 20 may come back");

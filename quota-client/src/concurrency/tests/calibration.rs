@@ -1,6 +1,7 @@
 use tokio::time::Instant;
 
 use super::*;
+use crate::Request;
 use crate::concurrency::calibrator::{Calibrator, Event, Moved};
 use crate::concurrency::settings::tests::{rpc, set};
 use crate::concurrency::{Calibration, LimitSettings, Limits, RpcSettings};
@@ -83,7 +84,9 @@ async fn the_latency_of_an_rpc_cuts_its_own_limit() {
             for _ in 0..10 {
                 let mut permits = Vec::new();
                 for _ in 0..5 {
-                    permits.push(limits.acquire(rpc, Some("a"), None, true, None).await.unwrap());
+                    permits.push(
+                        limits.acquire(&Request::rpc(rpc).repo("a").user("user-7"), None).await.unwrap(),
+                    );
                 }
                 tokio::time::advance(millis(held)).await;
             }

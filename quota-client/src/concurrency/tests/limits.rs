@@ -1,6 +1,5 @@
-use std::net::IpAddr;
-
 use super::*;
+use crate::Request;
 use crate::concurrency::settings::tests::rpc;
 use crate::concurrency::{LimitSettings, Limits, Per, RpcSettings, SetSettings};
 
@@ -23,8 +22,14 @@ async fn acquire(
 ) -> Vec<Option<Option<Permit>>> {
     let mut permits = Vec::new();
     for (repo, ip) in requests {
-        let ip: Option<IpAddr> = ip.map(|ip| ip.parse().unwrap());
-        permits.push(limits.acquire(RPC, repo, ip, true, None).await.ok());
+        let mut request = Request::rpc(RPC).user("user-7");
+        if let Some(repo) = repo {
+            request = request.repo(repo);
+        }
+        if let Some(ip) = ip {
+            request = request.ip(ip.parse().unwrap());
+        }
+        permits.push(limits.acquire(&request, None).await.ok());
     }
     permits
 }
@@ -80,7 +85,8 @@ async fn requests_without_a_user_have_a_stricter_set_of_their_own() {
     let mut permits = Vec::new();
     for _ in 0..5 {
         for authenticated in [true, false] {
-            if let Ok(permit) = limits.acquire(RPC, Some("a"), None, authenticated, None).await {
+            let user = if authenticated { "user-7" } else { "" };
+            if let Ok(permit) = limits.acquire(&Request::rpc(RPC).repo("a").user(user), None).await {
                 admitted[usize::from(authenticated)] += 1;
                 permits.push(permit);
             }
@@ -96,7 +102,7 @@ async fn requests_without_a_user_have_a_stricter_set_of_their_own() {
 async fn an_rpc_without_a_limit_is_not_limited() {
     let limits = limits(one(Per::Repo));
     assert!(
-        limits.acquire("/gitaly.RefService/ListRefs", Some("a"), None, true, None).await.unwrap().is_none()
+        limits.acquire(&Request::rpc("/gitaly.RefService/ListRefs").repo("a"), None).await.unwrap().is_none()
     );
 }
 

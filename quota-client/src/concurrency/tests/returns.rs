@@ -19,6 +19,8 @@ struct Seen {
     held: f64,
     available: f64,
     longest_told: Duration,
+    told: Duration,
+    refusals: u32,
 }
 
 #[derive(Clone)]
@@ -100,6 +102,23 @@ impl World {
         self.seen_after(clients).await
     }
 
+    /// Beside one who asks each 10 ms, whatever he is told.
+    fn hammered(self) -> Self {
+        let world = self.clone();
+        tokio::spawn(async move {
+            while Instant::now() < world.end {
+                let world = world.clone();
+                tokio::spawn(async move {
+                    if let Ok(_permit) = world.limiter.acquire(&key(), u64::MAX, None).await {
+                        sleep(Duration::from_secs_f64(world.request)).await;
+                    }
+                });
+                sleep(millis(10)).await;
+            }
+        });
+        self
+    }
+
     /// New clients, so many a second.
     async fn open(self, per_second: f64, caller: impl Fn(u64) -> u64) -> Seen {
         let mut clients = Vec::new();
@@ -147,6 +166,12 @@ impl Seen {
 
     fn told(&mut self, wait: Duration) {
         self.longest_told = self.longest_told.max(wait);
+        self.told += wait;
+        self.refusals += 1;
+    }
+
+    fn mean_told(&self) -> Duration {
+        self.told / self.refusals
     }
 
     /// As shares of those who were refused.
@@ -213,4 +238,31 @@ async fn few_slots_a_short_queue_and_long_requests_are_no_different() {
     let limiter = limiter(2, 4, Duration::from_secs(60), Order::Lifo);
     let world = World { limiter, limit: 2, request: 5.0, ..World::new(8, 7_200, 100) };
     check(&world.closed_loop(20, |client| client).await, 0.95, 0.9, 0.98);
+}
+
+/// With somebody who asks each 10 ms, and without: the polite are told no more than what a part of the slots makes of it.
+async fn check_hammered(world: impl Fn() -> World, polite: u64) -> Seen {
+    let without = world().closed_loop(polite, |client| client).await;
+    let with = world().hammered().closed_loop(polite, |client| client).await;
+    let (without_mean, mean) = (without.mean_told(), with.mean_told());
+    assert!(mean <= without_mean * 2, "told {mean:?} instead of {without_mean:?}");
+    let (without, longest) = (without.longest_told, with.longest_told);
+    assert!(longest <= without * 5 / 2, "told {longest:?} at most instead of {without:?}");
+    with
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_asks_without_end_makes_others_come_back_little_later_and_they_are_admitted() {
+    for polite in [80, 200] {
+        check(&check_hammered(|| World::new(9, 60, 0), polite).await, 0.99, 0.99, 0.7);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_asks_without_end_for_few_slots_makes_others_come_back_little_later() {
+    let world = || {
+        let limiter = limiter(2, 4, Duration::from_secs(60), Order::Fifo);
+        World { limiter, limit: 2, request: 5.0, ..World::new(10, 600, 0) }
+    };
+    check_hammered(world, 10).await;
 }

@@ -5,10 +5,8 @@ use quota_core::{
     Bound, Comparison, Here, HereUsed, Kind, Limit, Mode, PerResource, Release, Resource, Scope,
 };
 
-use quota_proto::v1;
-
 use super::*;
-use crate::payers::tests::user;
+use crate::payers::tests::{payers, user};
 
 fn alice() -> Payers {
     user("alice")
@@ -74,9 +72,10 @@ fn the_lower_of_an_accounts_and_the_nodes_limit_counts() {
 fn of_several_accounts_one_that_is_over_reserves_on_none() {
     let now = Instant::now();
     let mut usage = Usage::new(now);
-    let repo = || Some("project-42".to_owned());
-    usage.spend(&Payers::new(v1::Accounts { repo: repo(), ..v1::Accounts::default() }).0, cpu(100), now);
-    let (both, _) = Payers::new(v1::Accounts { repo: repo(), ..alice().named().clone() });
+    let repo = (Kind::Repo, "project-42");
+    usage.spend(&payers([repo]), cpu(100), now);
+    let mut both = alice();
+    both.set(repo.0, repo.1.to_owned()).unwrap();
     let mut limits = limited(100, Mode::Enforce);
     let comparisons = limits[0].1;
     limits.push((Account::from_spelling(Kind::Repo, "project-42").unwrap(), comparisons));
