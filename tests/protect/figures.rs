@@ -29,12 +29,16 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The time within which such a share of the light user's fetches was done, whole or not, in seconds.
+    /// The time within which such a share of the light users' fetches was done, whole or not, in seconds.
     pub(crate) fn percentile(&self, share: f64) -> f64 {
-        let mut took: Vec<_> = self.samples.iter().map(|sample| sample.took.as_secs_f64()).collect();
-        took.sort_by(f64::total_cmp);
-        let at = (share * took.len() as f64).ceil() as usize;
-        took[at.clamp(1, took.len()) - 1]
+        percentile(&self.samples, share)
+    }
+
+    /// The same of those in the second half: what was let in before anything was known has ended.
+    fn settled_percentile(&self, share: f64) -> f64 {
+        let last = self.samples.last().map_or(Duration::ZERO, |sample| sample.at);
+        let settled = self.samples.partition_point(|sample| sample.at < last / 2);
+        percentile(&self.samples[settled..], share)
     }
 
     fn success_ratio(&self) -> f64 {
@@ -50,11 +54,19 @@ impl Run {
         json!({
             "light_p50_seconds": self.percentile(0.5),
             "light_p95_seconds": self.percentile(0.95),
+            "light_p95_settled_seconds": self.settled_percentile(0.95),
             "light_success_ratio": self.success_ratio(),
             "noisy_refused": self.refused,
             "throttled_ratio": self.throttled_ratio(),
         })
     }
+}
+
+fn percentile(samples: &[Sample], share: f64) -> f64 {
+    let mut took: Vec<_> = samples.iter().map(|sample| sample.took.as_secs_f64()).collect();
+    took.sort_by(f64::total_cmp);
+    let at = (share * took.len() as f64).ceil() as usize;
+    took[at.clamp(1, took.len()) - 1]
 }
 
 /// The runs of a crowd: idle, unprotected, and by each rule.
@@ -81,12 +93,13 @@ pub(crate) fn json(all: &[Compared]) -> String {
 pub(crate) fn table(Compared { crowd, runs }: &Compared) -> String {
     let idle = runs[0].percentile(0.95);
     let mut table = format!(
-        "{}\n{:<12} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10} {:>10}\n",
+        "{}\n{:<12} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
         crowd.name(),
         "",
         "p50 ms",
         "p95 ms",
         "p95 / idle",
+        "settled",
         "succeeded",
         "refused",
         "throttled",
@@ -95,11 +108,12 @@ pub(crate) fn table(Compared { crowd, runs }: &Compared) -> String {
     for run in runs {
         writeln!(
             table,
-            "{:<12} {:>10.0} {:>10.0} {:>12.1} {:>9.0}% {:>10} {:>9.0}% {:>10.1}",
+            "{:<12} {:>10.0} {:>10.0} {:>12.1} {:>10.1} {:>9.0}% {:>10} {:>9.0}% {:>10.1}",
             run.name,
             1000.0 * run.percentile(0.5),
             1000.0 * run.percentile(0.95),
             run.percentile(0.95) / idle,
+            run.settled_percentile(0.95) / runs[0].settled_percentile(0.95),
             100.0 * run.success_ratio(),
             run.refused,
             100.0 * run.throttled_ratio(),

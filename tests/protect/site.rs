@@ -1,3 +1,4 @@
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +46,9 @@ impl Site {
             .args(["--listen", "127.0.0.1:0", "--node", "gitaly-01", "--quota-server", &endpoint, "--root"])
             .arg(root);
         if protection != Protection::Off {
-            fileserver = fileserver.arg("--config").arg(settings);
+            let file = root.join("settings.toml");
+            fs::write(&file, with_request_cgroups(settings, &cgroup)).expect("a file of settings");
+            fileserver = fileserver.arg("--config").arg(file);
         }
         let mut fileserver = fileserver.start();
         let line = fileserver.wait_for_line("listening on ").await;
@@ -90,4 +93,13 @@ impl Site {
             throttled: after.throttled - before.throttled,
         }
     }
+}
+
+/// The settings, and where to make a cgroup for each request.
+fn with_request_cgroups(settings: &Path, cgroup: &Cgroup) -> String {
+    let settings = fs::read_to_string(settings).expect("the settings");
+    let folders: Vec<String> =
+        cgroup.requests().map(|folder| format!("{:?}", folder.display().to_string())).collect();
+    // Before the first table.
+    format!("request_cgroups = [{}]\n{settings}", folders.join(", "))
 }

@@ -1,5 +1,6 @@
 //! A control group for one program: so much CPU and memory, and what it used. By the second version where its
-//! controllers are there, else by the first.
+//! controllers are there, else by the first. The program is in a group `server` below it, so that it may make groups for
+//! its requests in another, `requests`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,10 @@ use std::time::{Duration, Instant};
 
 /// The kernel's period for CPU quotas, in microseconds.
 const PERIOD: u64 = 100_000;
+
+/// The groups below: of the program, and of its requests.
+const SERVER: &str = "server";
+const REQUESTS: &str = "requests";
 
 /// How long it may take until processes that were killed are gone.
 const EMPTIED: Duration = Duration::from_secs(5);
@@ -48,14 +53,19 @@ impl Cgroup {
         let quota = cpu_millis * PERIOD / 1000;
         if let Some(root) = second_version() {
             let group = Self { folders: vec![root.join(name)], version: Version::V2 };
-            group.make();
+            group.make("");
             group.write(0, "cpu.max", &format!("{quota} {PERIOD}"));
             group.write(0, "memory.max", &memory_bytes.to_string());
+            group.write(0, "cgroup.subtree_control", "+cpu +memory");
+            group.make(SERVER);
+            group.make(REQUESTS);
             return group;
         }
         let folders = ["cpu", "cpuacct", "memory"].map(|controller| first_version(controller).join(&name));
         let group = Self { folders: folders.into(), version: Version::V1 };
-        group.make();
+        group.make("");
+        group.make(SERVER);
+        group.make(REQUESTS);
         group.write(0, "cpu.cfs_period_us", &PERIOD.to_string());
         group.write(0, "cpu.cfs_quota_us", &quota.to_string());
         group.write(2, "memory.limit_in_bytes", &memory_bytes.to_string());
@@ -65,8 +75,17 @@ impl Cgroup {
     /// A shell script that moves its process into the group, and becomes the program that its arguments name.
     pub fn entering(&self) -> String {
         let moves =
-            self.folders.iter().map(|folder| format!("echo $$ > '{}/cgroup.procs' && ", folder.display()));
+            self.below(SERVER).map(|folder| format!("echo $$ > '{}/cgroup.procs' && ", folder.display()));
         format!("{}exec \"$@\"", moves.collect::<String>())
+    }
+
+    /// Where the program may make a group for each request, by controller.
+    pub fn requests(&self) -> impl Iterator<Item = PathBuf> {
+        self.below(REQUESTS)
+    }
+
+    fn below(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        self.folders.iter().map(move |folder| folder.join(name))
     }
 
     /// What was used since the group was made.
@@ -85,9 +104,9 @@ impl Cgroup {
         CgroupCpu { used, periods: field("nr_periods "), throttled: field("nr_throttled ") }
     }
 
-    fn make(&self) {
-        for folder in &self.folders {
-            fs::create_dir_all(folder)
+    fn make(&self, name: &str) {
+        for folder in self.below(name) {
+            fs::create_dir_all(&folder)
                 .unwrap_or_else(|error| panic!("{} cannot be made: {error}", folder.display()));
         }
     }
@@ -107,12 +126,22 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         let begun = Instant::now();
         for folder in &self.folders {
-            while fs::remove_dir(folder).is_err() && folder.exists() && begun.elapsed() < EMPTIED {
-                kill_all(folder);
+            while !is_removed(folder) && begun.elapsed() < EMPTIED {
                 std::thread::yield_now();
             }
         }
     }
+}
+
+/// Kills what is in a group and in those below it. Returns whether all of them are gone.
+fn is_removed(folder: &Path) -> bool {
+    for below in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if below.is_dir() {
+            is_removed(&below);
+        }
+    }
+    kill_all(folder);
+    fs::remove_dir(folder).is_ok() || !folder.exists()
 }
 
 fn kill_all(folder: &Path) {
