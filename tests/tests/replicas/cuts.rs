@@ -33,6 +33,9 @@ async fn who_loads_a_node_is_cut_once_and_refused_by_every_server() {
         ("QUOTA__ADAPT__CPU__INTERVAL", "1s"),
     ];
     let servers = [ServerProcess::start(&settings).await, ServerProcess::start(&settings).await];
+    let charge = |user: &str, cpu: f64| json!({ "accounts": { "user": user }, "cost": { "cpu": cpu } });
+    let charges = json!({ "charges": [charge("alice", 60.0), charge("bob", 9.0)] });
+    assert_eq!(servers[0].http.post("/v1/report", &charges).await.status, 200);
     let told = async |body: &Value, number: usize| {
         let answer = servers[number % 2].http.post("/v1/pressure", body).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
