@@ -14,7 +14,17 @@ use crate::connection::{self, Connection};
 use crate::error::Error;
 
 /// What stands for itself in a path: slashes of repositories do.
-const IN_PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}');
+const IN_PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}');
 
 /// More than any answer has.
 const MOST_BYTES: u64 = 64 << 20;
@@ -90,7 +100,7 @@ impl Api {
         let request = self.agent.get(format!("{}{path}", self.address)).header("accept", "text/event-stream");
         let response = self.authorized(request).call().map_err(|error| self.unreachable(&error))?;
         if !response.status().is_success() {
-            return self.answered(path, Ok(response)).and_then(|answered| answered.yes()).map(drop);
+            return self.answered(path, Ok(response)).and_then(Answered::yes).map(drop);
         }
         let mut kind = String::new();
         for line in BufReader::new(response.into_body().into_reader()).lines() {
@@ -178,7 +188,10 @@ mod tests {
 
     #[test]
     fn names_are_escaped_in_a_path_and_slashes_are_not() {
-        assert_eq!(path("/v1/accounts/repo", "group/a b?#%.git"), "/v1/accounts/repo/group/a%20b%3F%23%25.git");
+        assert_eq!(
+            path("/v1/accounts/repo", "group/a b?#%.git"),
+            "/v1/accounts/repo/group/a%20b%3F%23%25.git"
+        );
     }
 
     #[test]

@@ -290,10 +290,9 @@ mod tests {
 
     #[test]
     fn a_wrong_name_suggests_the_right_one() {
-        for (line, hint) in [
-            (["quotactl", "acount", "user", "u"], "account"),
-            (["quotactl", "account", "usr", "u"], "user"),
-        ] {
+        for (line, hint) in
+            [(["quotactl", "acount", "user", "u"], "account"), (["quotactl", "account", "usr", "u"], "user")]
+        {
             let error = Args::try_parse_from(line).unwrap_err().to_string();
             assert!(error.contains(&format!("'{hint}'")), "{error}");
         }
@@ -305,7 +304,9 @@ mod tests {
             let line = ["quotactl", "override", "set", "user", "u", "--reason", "r"];
             Args::try_parse_from(line.iter().chain(what))
         };
-        for what in [&["--weight", "2"][..], &["--limits", "cpu=6s,network=unlimited"], &["--exempt"], &["--blocked"]] {
+        for what in
+            [&["--weight", "2"][..], &["--limits", "cpu=6s,network=unlimited"], &["--exempt"], &["--blocked"]]
+        {
             assert!(parse(what).is_ok(), "{what:?}");
         }
         for what in [&[][..], &["--exempt", "--blocked"], &["--limits", "gpu=1s"], &["--limits", "cpu"]] {

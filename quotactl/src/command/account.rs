@@ -59,7 +59,9 @@ pub(super) fn run(context: &Context, Account { kind, id, node }: &Account) -> Re
             ]);
         }
         table.write(&mut out)?;
-        let why = Resource::ALL.into_iter().filter_map(|resource| standing.resources.of(resource).here.as_ref()?.why.as_ref());
+        let why = Resource::ALL
+            .into_iter()
+            .filter_map(|resource| standing.resources.of(resource).here.as_ref()?.why.as_ref());
         for why in why {
             writeln!(out, "{}", printable(why))?;
         }

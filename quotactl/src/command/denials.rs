@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_denial_is_a_line_and_so_is_how_many_were_missed() {
-        let body = json!({ "mode": "shadow", "kind": "user", "id": "a\nb", "resource": "cpu", "rpc": "/s/M" });
+        let body =
+            json!({ "mode": "shadow", "kind": "user", "id": "a\nb", "resource": "cpu", "rpc": "/s/M" });
         assert_eq!(line(&body), "shadow user a\u{fffd}b cpu /s/M");
         assert_eq!(line(&json!({ "missed": 3 })), "… 3 more");
     }

@@ -48,7 +48,10 @@ fn show(context: &Context, body: &Value) -> Result<Answer, Error> {
     let switched: Vec<Switched> = api::parse(PATH, &body["modes"])?;
     context.show(body, |mut out| {
         if switched.is_empty() {
-            return Ok(writeln!(out, "nothing is switched: every limit is in the mode of the configuration")?);
+            return Ok(writeln!(
+                out,
+                "nothing is switched: every limit is in the mode of the configuration"
+            )?);
         }
         let mut table = Table::new(&["of", "mode", ">since", "by", "reason"]);
         for it in &switched {

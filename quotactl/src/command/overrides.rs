@@ -98,7 +98,9 @@ fn show(context: &Context, body: &Value, overrides: &[Overridden]) -> Result<Ans
     context.show(body, |mut out| {
         let mut table = Table::new(&["account", "what", "until", "by", "from", "reason"]);
         for it in overrides {
-            let until = it.expires_in_seconds.map_or_else(|| "removed".to_owned(), |left| format!("in {}", seconds(left)));
+            let until = it
+                .expires_in_seconds
+                .map_or_else(|| "removed".to_owned(), |left| format!("in {}", seconds(left)));
             let [by, from, reason] = [&it.author, &it.origin, &it.reason].map(Clone::clone);
             table.row([it.name.to_string(), it.what(), until, by, from, reason]);
         }
