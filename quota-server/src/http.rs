@@ -4,6 +4,7 @@ mod amounts;
 mod backoff;
 mod bounded;
 mod check;
+mod dashboard;
 mod extract;
 mod nodes;
 mod object;
@@ -22,10 +23,12 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get, post};
+use tokio::sync::Semaphore;
 use tower_http::timeout::TimeoutLayer;
 
 use self::problem::Problem;
 pub(crate) use self::serve::serve;
+use crate::pressures::Pressures;
 use crate::quota::Quota;
 use crate::readiness::Readiness;
 use crate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
@@ -34,7 +37,13 @@ use crate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 struct Http {
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
+    pressures: Arc<Pressures>,
+    /// Who may follow the live page at once.
+    live: Arc<Semaphore>,
 }
+
+/// So many pages may be live at once: each asks the store every other second.
+const MOST_LIVE: usize = 32;
 
 /// Every path, and what answers there. `openapi.json` describes the same.
 fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
@@ -53,15 +62,16 @@ fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
     ]
 }
 
-pub(crate) fn router(quota: Arc<Quota>, readiness: Arc<Readiness>) -> Router {
+pub(crate) fn router(quota: Arc<Quota>, readiness: Arc<Readiness>, pressures: Arc<Pressures>) -> Router {
     let routed =
         routes().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
     routed
+        .merge(dashboard::routes())
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here."))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "This cannot be done here.")
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
-        .with_state(Http { quota, readiness })
+        .with_state(Http { quota, readiness, pressures, live: Arc::new(Semaphore::new(MOST_LIVE)) })
 }

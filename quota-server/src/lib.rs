@@ -7,6 +7,7 @@ pub mod config;
 mod grpc;
 mod http;
 pub mod metrics;
+mod pressures;
 pub mod quota;
 mod readiness;
 mod server;

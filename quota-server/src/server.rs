@@ -9,6 +9,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::config::{Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
+use crate::pressures::{self, Pressures};
 use crate::quota::{Denials, Jitter, NodeLimits, Quota};
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
@@ -99,7 +100,10 @@ impl Server {
         let (http_address, grpc_address) = (local("http.listen", &http)?, local("grpc.listen", &grpc)?);
         let (stop, stopping) = watch::channel(false);
 
-        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness));
+        let pressures = Arc::new(Pressures::default());
+        let (looking, looked) = (Arc::clone(&quota), Arc::clone(&pressures));
+        upkeep.spawn(every(pressures::EVERY, move || looked.add(looking.nodes.pressures())));
+        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness), pressures);
         serving.spawn(http::serve(http, router, stopped(stopping.clone())));
         let grpc = tonic::transport::Server::builder()
             .timeout(REQUEST_TIMEOUT)

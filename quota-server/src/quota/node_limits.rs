@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use quota_core::{
-    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Resource, Rule,
-    Timestamp, WindowLength,
+    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Ratio, Resource,
+    Rule, Timestamp, WindowLength,
 };
 
 use super::{AccountLimit, Quota};
@@ -49,6 +49,12 @@ impl Default for NodeLimits {
 impl NodeLimits {
     pub(super) fn get(&self, node: Option<&str>) -> Option<Arc<KnownNode>> {
         self.known.read().get(node?).cloned()
+    }
+
+    /// What each known node last told of its pressure.
+    pub(crate) fn pressures(&self) -> Vec<(Box<str>, PerResource<Option<Ratio>>)> {
+        let known = self.known.read();
+        known.iter().map(|(name, node)| (name.clone(), node.state.report.pressure)).collect()
     }
 
     pub(super) fn learn(&self, name: &str, node: KnownNode) {

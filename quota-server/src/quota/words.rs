@@ -80,7 +80,7 @@ const fn name(resource: Resource) -> &'static str {
 }
 
 /// An amount with its unit: seconds, byte-seconds or bytes.
-pub(super) fn in_words(resource: Resource, amount: Limit) -> String {
+pub(crate) fn in_words(resource: Resource, amount: Limit) -> String {
     match (resource, amount) {
         (_, Limit::Unlimited) => "unlimited".to_owned(),
         (Resource::Cpu, Limit::At(micros)) => format!("{} s", cpu_seconds(micros)),
