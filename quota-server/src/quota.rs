@@ -40,7 +40,7 @@ pub use reservation::Reservation;
 pub use retry::{Jitter, Retry};
 pub use standing::{Standing, StandingRequest};
 pub use words::denial_in_words;
-pub(crate) use words::in_words;
+pub(crate) use words::limit_in_words;
 
 use crate::config::{FailPolicy, Policy, Prices};
 use crate::metrics::Metrics;

@@ -44,7 +44,7 @@ pub(super) fn cut_in_words(
 }
 
 /// What may be used within a window: memory as the average held over it, as in the configuration.
-fn limit_in_words(resource: Resource, limit: u64, window: Duration) -> String {
+pub(crate) fn limit_in_words(resource: Resource, limit: u64, window: Duration) -> String {
     let within = if window == MINUTE { "/min".to_owned() } else { format!(" in {} s", window.as_secs_f64()) };
     match resource {
         Resource::Cpu => format!("{} CPU-s{within}", cpu_seconds(limit)),
@@ -80,7 +80,7 @@ const fn name(resource: Resource) -> &'static str {
 }
 
 /// An amount with its unit: seconds, byte-seconds or bytes.
-pub(crate) fn in_words(resource: Resource, amount: Limit) -> String {
+pub(super) fn in_words(resource: Resource, amount: Limit) -> String {
     match (resource, amount) {
         (_, Limit::Unlimited) => "unlimited".to_owned(),
         (Resource::Cpu, Limit::At(micros)) => format!("{} s", cpu_seconds(micros)),

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use quota_core::{Account, Comparison, Kind, Limit, Resource};
@@ -8,7 +10,7 @@ use super::super::Http;
 use super::super::extract::{Params, Segments};
 use super::super::problem::Problem;
 use super::html;
-use crate::quota::{Label, QuotaError, Standing, StandingRequest, in_words};
+use crate::quota::{Label, QuotaError, Standing, StandingRequest, limit_in_words};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,13 +44,16 @@ pub(super) async fn page(
     };
     let request = read().map_err(QuotaError::Invalid)?;
     let standing = http.quota.standing(request).await?;
-    Ok(super::page(&standing.account.to_string(), &render(&standing)))
+    Ok(super::page(&standing.account.to_string(), &render(&standing, http.quota.window.length())))
 }
 
-fn render(standing: &Standing) -> String {
+fn render(standing: &Standing, window: Duration) -> String {
     let rows = Resource::ALL.map(|resource| {
         let (used, Comparison { ceiling, here }) = standing.resources[resource];
-        let amount = |limit| html::escape(&in_words(resource, limit));
+        let amount = |limit| match limit {
+            Limit::At(amount) => limit_in_words(resource, amount, window),
+            Limit::Unlimited => "unlimited".to_owned(),
+        };
         vec![
             resource.as_str().to_owned(),
             amount(Limit::At(used)),

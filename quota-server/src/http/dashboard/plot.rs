@@ -13,7 +13,8 @@ pub(super) fn line(label: &str, values: &[Option<f32>], most: usize) -> String {
             continue;
         };
         let x = WIDTH * (first + at) as f64 / (most.max(2) - 1) as f64;
-        let y = HEIGHT * (1.0 - f64::from(value.clamp(0.0, 1.0)));
+        // The line has a width of its own, which must fit.
+        let y = 1.0 + (HEIGHT - 1.0) * (1.0 - f64::from(value.clamp(0.0, 1.0)));
         path += &format!("{}{x:.1} {y:.1}", if is_drawn { 'L' } else { 'M' });
         is_drawn = true;
     }
@@ -32,7 +33,7 @@ mod tests {
     #[test]
     fn the_newest_is_at_the_right_end_and_what_was_not_told_is_a_gap() {
         let svg = line("CPU", &[Some(0.0), None, Some(0.5), Some(2.0)], 5);
-        assert!(svg.contains("d=\"M60.0 40.0M180.0 20.0L240.0 0.0\""), "{svg}");
+        assert!(svg.contains("d=\"M60.0 40.0M180.0 20.5L240.0 1.0\""), "{svg}");
         assert!(svg.contains("<b>200 %</b>"), "{svg}");
         assert!(line("CPU", &[Some(0.5), None], 5).contains("<b>not told</b>"));
     }
