@@ -3,9 +3,11 @@
 //! Three layers, of which a later one wins: the defaults in `config/default.toml`, a TOML file, and environment
 //! variables `QUOTA__SECTION__KEY`. The defaults hold every setting, and so are the schema of the other two.
 
+mod auth;
 mod environment;
 mod error;
 mod layers;
+mod list;
 mod policy;
 mod prices;
 mod schema;
@@ -19,6 +21,7 @@ use std::time::Duration;
 
 use quota_core::{Ipv6Prefix, WindowLength};
 
+pub use auth::Auth;
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
 pub use policy::Policy;
@@ -87,13 +90,6 @@ pub struct Ip {
     pub ipv6_prefix: Ipv6Prefix,
 }
 
-/// Who may ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Auth {
-    /// Whether everybody who reaches the server may ask everything.
-    pub disabled: bool,
-}
-
 /// How the server stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shutdown {
@@ -125,7 +121,7 @@ impl Config {
 
     fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let window = settings.text(&["window", "length"], window_length)?;
-        let auth = Auth { disabled: settings.flag(&["auth", "disabled"])? };
+        let auth = Auth::read(settings)?;
         let http = listen(settings, "http", &auth, None)?;
         Ok(Self {
             grpc: listen(settings, "grpc", &auth, Some(http.listen))?,
@@ -175,10 +171,10 @@ fn listen(
         if taken == Some(address) && address.port() != 0 {
             return Err("must not be the address of http.listen".into());
         }
-        if auth.disabled || address.ip().to_canonical().is_loopback() {
+        if auth.is_said() || address.ip().to_canonical().is_loopback() {
             Ok(address)
         } else {
-            Err("must be a loopback address, since nobody is asked for a token yet; \
+            Err("must be a loopback address, since there are no auth.tokens; \
                  any other is open to all who reach it, and needs `auth.disabled = true`"
                 .into())
         }

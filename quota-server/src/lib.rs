@@ -1,8 +1,9 @@
 //! The quota service: gRPC and HTTP in front of a store of usage, in memory or in Redis.
 //!
-//! [`config`] is what an operator sets, [`store`] where usage is kept, [`quota`] what the service does; `http` and
+//! [`config`] is what an operator sets, [`auth`] who may ask, [`store`] where usage is kept, [`quota`] what the service does; `http` and
 //! `grpc` say it in their protocols, and [`Server`] puts all of it together.
 
+pub mod auth;
 pub mod config;
 mod grpc;
 mod http;

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::transport::server::TcpIncoming;
 
-use crate::config::{Config, Shutdown, StoreUrl};
+use crate::auth::{Auth, TokenFileError, Tokens};
+use crate::config::{self, Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
 use crate::quota::{Denials, Jitter, NodeLimits, Quota};
 use crate::readiness::{Readiness, StoreKind};
@@ -48,6 +49,12 @@ pub enum StartError {
     /// The metrics contradict each other.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// The file of a token gives none.
+    #[error(transparent)]
+    Token(#[from] TokenFileError),
+    /// Of something that is served, nobody has said who may ask for it.
+    #[error("{0} has no entry in the table of who may ask what")]
+    Access(String),
     /// What gRPC's reflection is to tell is incomplete.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -66,8 +73,15 @@ pub struct Server {
 }
 
 impl Server {
+    /// Looks whether the files that a configuration names are as they must be.
+    pub fn check(config: &Config) -> Result<(), StartError> {
+        open_auth(&config.auth)?;
+        Ok(())
+    }
+
     /// Listens, and answers from then on.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let auth = Arc::new(open_auth(&config.auth)?);
         let metrics = Arc::new(Metrics::new(&config.policy)?);
         let (mut serving, mut upkeep) = (JoinSet::new(), JoinSet::new());
         let (store, kind) = open_store(&config, &metrics, &mut upkeep).await?;
@@ -99,7 +113,8 @@ impl Server {
         let (http_address, grpc_address) = (local("http.listen", &http)?, local("grpc.listen", &grpc)?);
         let (stop, stopping) = watch::channel(false);
 
-        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness));
+        upkeep.spawn(reread_tokens(Arc::clone(&auth)));
+        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth))?;
         serving.spawn(http::serve(http, router, stopped(stopping.clone())));
         let grpc = tonic::transport::Server::builder()
             .timeout(REQUEST_TIMEOUT)
@@ -107,7 +122,7 @@ impl Server {
             // Callers of a fileserver that go away cancel their checks. Unless set, 20 of them before they are read end the
             // connection, and with it the checks of all others.
             .http2_max_pending_accept_reset_streams(Some(MAX_CANCELLED_STREAMS))
-            .add_routes(grpc::routes(quota, Arc::clone(&readiness))?)
+            .add_routes(grpc::routes(quota, Arc::clone(&readiness), auth)?)
             .serve_with_incoming_shutdown(
                 TcpIncoming::from(grpc).with_nodelay(Some(true)),
                 stopped(stopping),
@@ -152,6 +167,13 @@ impl Server {
         }
         self.serving.shutdown().await;
     }
+}
+
+fn open_auth(auth: &config::Auth) -> Result<Auth, TokenFileError> {
+    if auth.tokens.is_empty() {
+        return Ok(Auth::Anyone);
+    }
+    Ok(Auth::Known(Tokens::open(auth.tokens.clone())?))
 }
 
 async fn open_store(
@@ -214,6 +236,21 @@ async fn refresh_readiness(readiness: Arc<Readiness>) {
     loop {
         tokio::time::sleep(PROBE_INTERVAL).await;
         readiness.refresh().await;
+    }
+}
+
+/// Reads the files of tokens anew; ends where there are none.
+async fn reread_tokens(auth: Arc<Auth>) {
+    while matches!(&*auth, Auth::Known(tokens) if tokens.has_files()) {
+        tokio::time::sleep(Tokens::REREAD_INTERVAL).await;
+        let auth = Arc::clone(&auth);
+        let reread = move || {
+            if let Auth::Known(tokens) = &*auth {
+                tokens.reread()
+            }
+        };
+        // Nothing in it panics, and a runtime that ends drops this as well.
+        let _ = tokio::task::spawn_blocking(reread).await;
     }
 }
 
