@@ -1,0 +1,8 @@
+//! Who may ask what, over both protocols.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
+
+mod grpc;
+mod nodes;
+mod roles;
+mod rotation;
+mod tokens;
