@@ -1,15 +1,14 @@
 mod endpoint;
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{fs, io};
-
-use tonic::metadata::{Ascii, MetadataValue};
 
 use crate::cgroup::CgroupSettings;
 use crate::client::Options;
 use crate::concurrency::calibrator::Calibrator;
 use crate::concurrency::{Calibration, Limits, RpcSettings};
+use crate::credential::Credential;
 use crate::pool::Pool;
 use crate::shed::SheddingSettings;
 use crate::{Client, InvalidPressureSettings, InvalidSetting, PressureSettings, RequestCgroups, Settings};
@@ -206,11 +205,14 @@ impl Builder {
         let cgroups = (!self.request_cgroups.is_empty())
             .then(|| RequestCgroups::of(&self.request_cgroups, self.cgroup));
         let cgroups = cgroups.transpose().map_err(BuildError::RequestCgroups)?;
-        let token = self.token.or(self.token_file.map(read_token).transpose()?);
-        let authorization = token.as_deref().map(authorization).transpose()?;
+        let credential = match (self.token, self.token_file) {
+            (Some(token), _) => Credential::of_token(&token)?,
+            (None, Some(file)) => Credential::of_file(file)?,
+            (None, None) => Credential::default(),
+        };
         let ca_certificate = self.ca_certificate.as_deref();
         let endpoints = self.endpoints.iter().map(|address| endpoint::of(address, ca_certificate));
-        let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, authorization);
+        let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, credential);
         let protection = Protection { limits, calibrator, shedding: self.shedding, cgroups };
         Ok(Client::start(self.settings, pool, protection, &runtime))
     }
@@ -223,20 +225,4 @@ impl std::fmt::Debug for Builder {
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
-}
-
-fn read_token(file: PathBuf) -> Result<String, BuildError> {
-    match fs::read_to_string(&file) {
-        Ok(token) => Ok(token.trim_end().to_owned()),
-        Err(error) => Err(BuildError::TokenFile { file, error }),
-    }
-}
-
-fn authorization(token: &str) -> Result<MetadataValue<Ascii>, BuildError> {
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(BuildError::Token);
-    }
-    let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| BuildError::Token)?;
-    value.set_sensitive(true);
-    Ok(value)
 }

@@ -25,7 +25,8 @@ pub struct Settings {
     pub node: Option<String>,
     /// Where the quota service answers gRPC; see [`Builder::endpoints`](crate::Builder::endpoints).
     pub endpoints: Vec<String>,
-    /// The file that holds the token, with or without a line break at its end.
+    /// The file that holds the token, with or without a line break at its end. It is read again at each report interval, so
+    /// that a new token is used.
     pub token_file: Option<PathBuf>,
     /// How long a decision may take; see [`Builder::deadline`](crate::Builder::deadline).
     #[serde(with = "duration::optional")]
