@@ -17,7 +17,7 @@ pub use self::tokens::{Secret, Token, TokenFileError, Tokens};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It shows nothing.
-    #[error("a bearer token is needed")]
+    #[error("a bearer token is needed, or a certificate of somebody who is known")]
     NoToken,
     /// What it shows is nobody's.
     #[error("the token is not known")]
@@ -65,26 +65,63 @@ impl Refusal {
 pub enum Auth {
     /// Whoever reaches the server may ask everything.
     Anyone,
-    /// Those who have a token.
-    Known(Tokens),
+    /// Those who are known.
+    Known {
+        /// By a token.
+        tokens: Tokens,
+        /// By the certificate of their connection.
+        certificates: Vec<Certificate>,
+    },
+}
+
+/// Who is known by a certificate that an authority of `tls.client_ca` vouches for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// Whose.
+    pub caller: Caller,
+    /// A common name of its subject, or an alternative one in the DNS.
+    pub subject: Box<str>,
 }
 
 impl Auth {
-    /// Who asks, if it may, by the header `authorization`; nobody in particular where what it asks for is open to all.
+    /// Who asks, if it may, by the header `authorization`, or else by the certificate of its connection; nobody in
+    /// particular where what it asks for is open to all.
     pub(crate) fn authorize(
         &self,
         access: Access,
         authorization: Option<&str>,
+        named: Option<&Caller>,
     ) -> Result<Option<Caller>, Refusal> {
         let Access::Least(needed) = access else { return Ok(None) };
-        let Self::Known(tokens) = self else { return Ok(Some(Caller::anonymous())) };
-        let token = authorization.and_then(bearer).ok_or(Refusal::NoToken)?;
-        let caller = tokens.caller(token).ok_or(Refusal::UnknownToken)?;
+        let Self::Known { tokens, .. } = self else { return Ok(Some(Caller::anonymous())) };
+        let caller = match authorization.and_then(bearer) {
+            Some(token) => tokens.caller(token).ok_or(Refusal::UnknownToken)?,
+            None => named.cloned().ok_or(Refusal::NoToken)?,
+        };
         if caller.role.may(needed) {
             Ok(Some(caller))
         } else {
             Err(Refusal::Role { name: (&*caller.name).into(), role: caller.role, needed })
         }
+    }
+
+    /// Whether a token is in a file, which may change.
+    pub(crate) fn has_files(&self) -> bool {
+        matches!(self, Self::Known { tokens, .. } if tokens.has_files())
+    }
+
+    /// Reads the files of tokens anew. Blocks.
+    pub(crate) fn reread(&self) {
+        if let Self::Known { tokens, .. } = self {
+            tokens.reread();
+        }
+    }
+
+    /// Whom a certificate of these names is of.
+    pub(crate) fn named(&self, names: &[String]) -> Option<Caller> {
+        let Self::Known { certificates, .. } = self else { return None };
+        let known = certificates.iter().find(|known| names.iter().any(|name| **name == *known.subject));
+        known.map(|known| known.caller.clone())
     }
 }
 

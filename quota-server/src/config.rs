@@ -12,6 +12,7 @@ mod policy;
 mod prices;
 mod schema;
 mod store_url;
+mod tls;
 mod units;
 
 use std::env;
@@ -27,6 +28,7 @@ use layers::Settings;
 pub use policy::Policy;
 pub use prices::Prices;
 pub use store_url::{RedisUrl, StoreUrl};
+pub use tls::Tls;
 use units::within;
 
 /// Every setting of the server.
@@ -48,6 +50,8 @@ pub struct Config {
     pub ip: Ip,
     /// Who may ask.
     pub auth: Auth,
+    /// What TLS is spoken with; none: connections are taken as they are.
+    pub tls: Option<Tls>,
     /// How the server stops.
     pub shutdown: Shutdown,
 }
@@ -121,7 +125,8 @@ impl Config {
 
     fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let window = settings.text(&["window", "length"], window_length)?;
-        let auth = Auth::read(settings)?;
+        let tls = Tls::read(settings)?;
+        let auth = Auth::read(settings, tls.as_ref())?;
         let http = listen(settings, "http", &auth, None)?;
         Ok(Self {
             grpc: listen(settings, "grpc", &auth, Some(http.listen))?,
@@ -132,6 +137,7 @@ impl Config {
             prices: Prices::read(settings)?,
             ip: Ip { ipv6_prefix: settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)? },
             auth,
+            tls,
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
         })
     }

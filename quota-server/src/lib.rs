@@ -12,10 +12,12 @@ pub mod quota;
 mod readiness;
 mod server;
 pub mod store;
+mod tls;
 
 use std::time::Duration;
 
 pub use server::{Server, StartError};
+pub use tls::TlsError;
 
 /// The largest request, in bytes: a report of 1,024 charges with the longest names fits.
 const MAX_BODY_BYTES: usize = 4 << 20;

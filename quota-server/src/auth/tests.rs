@@ -23,7 +23,7 @@ fn file(path: &Path) -> Token {
 }
 
 fn known(tokens: Vec<Token>) -> Auth {
-    Auth::Known(Tokens::open(tokens).unwrap())
+    Auth::Known { tokens: Tokens::open(tokens).unwrap(), certificates: Vec::new() }
 }
 
 #[test]
@@ -32,21 +32,21 @@ fn each_role_may_what_is_its_own_and_an_admin_everything() {
     for role in Role::ALL {
         let authorization = format!("Bearer {role}-0123456789");
         for needed in Role::ALL {
-            let answer = auth.authorize(Access::Least(needed), Some(&authorization));
+            let answer = auth.authorize(Access::Least(needed), Some(&authorization), None);
             if role == needed || role == Role::Admin {
                 assert_eq!(answer.unwrap().unwrap().name.as_ref(), role.as_str());
             } else {
                 assert_eq!(answer, Err(Refusal::Role { name: role.as_str().into(), role, needed }));
             }
         }
-        assert_eq!(auth.authorize(Access::Open, Some(&authorization)), Ok(None));
+        assert_eq!(auth.authorize(Access::Open, Some(&authorization), None), Ok(None));
     }
 }
 
 #[test]
 fn who_shows_no_token_or_another_is_nobody() {
     let auth = known(vec![digest("a", Role::Admin, TOKEN)]);
-    let ask = |authorization: Option<&str>| auth.authorize(Access::Least(Role::Reader), authorization);
+    let ask = |authorization: Option<&str>| auth.authorize(Access::Least(Role::Reader), authorization, None);
     for known in [format!("Bearer {TOKEN}"), format!("bearer {TOKEN}"), format!("BEARER  {TOKEN} ")] {
         assert!(ask(Some(&known)).is_ok(), "{known}");
     }
@@ -58,13 +58,13 @@ fn who_shows_no_token_or_another_is_nobody() {
     for token in ["t0ken", &TOKEN.to_uppercase(), &format!("{TOKEN}x"), &long] {
         assert_eq!(ask(Some(&format!("Bearer {token}"))), Err(Refusal::UnknownToken), "{token}");
     }
-    assert_eq!(auth.authorize(Access::Open, None), Ok(None));
+    assert_eq!(auth.authorize(Access::Open, None, None), Ok(None));
 }
 
 #[test]
 fn without_tokens_anybody_may_everything() {
     for role in Role::ALL {
-        let anybody = Auth::Anyone.authorize(Access::Least(role), None).unwrap().unwrap();
+        let anybody = Auth::Anyone.authorize(Access::Least(role), None, None).unwrap().unwrap();
         assert_eq!(anybody, Caller::anonymous());
         assert_eq!(anybody.speaks_for(Some("gitaly-01")), Ok(()));
     }
@@ -102,7 +102,7 @@ fn a_new_token_in_a_file_is_in_force_and_a_broken_file_changes_nothing() {
     let path = folder.path().join("token");
     fs::write(&path, format!("{TOKEN}\r\nwhat follows is no token\n")).unwrap();
     let tokens = Tokens::open(vec![file(&path)]).unwrap();
-    assert!(tokens.has_files() && tokens.caller(TOKEN).is_some());
+    assert!(tokens.caller(TOKEN).is_some());
 
     for broken in
         ["", "short\n", "\n0123456789abcdef", "two words of a line", "0123456789abcdé", &"x".repeat(1025)]
@@ -137,7 +137,28 @@ fn a_file_that_holds_no_token_stops_the_start_and_is_not_repeated() {
 #[test]
 fn tokens_are_not_shown() {
     let auth = known(vec![digest("a", Role::Admin, "abc")]);
-    let refused = auth.authorize(Access::Least(Role::Admin), Some("Bearer s3cret")).unwrap_err();
+    let refused = auth.authorize(Access::Least(Role::Admin), Some("Bearer s3cret"), None).unwrap_err();
     let shown = format!("{auth:?} {refused:?} {refused}");
     assert!(!shown.contains("s3cret") && !shown.contains("186") && !shown.contains("ba78"), "{shown}");
+}
+
+#[test]
+fn a_certificate_is_known_by_one_of_its_names_and_a_token_stands_before_it() {
+    let gitaly = caller("gitaly", Role::Fileserver, &["gitaly-01"]);
+    let tokens = Tokens::open(vec![digest("a", Role::Admin, TOKEN)]).unwrap();
+    let certificates = vec![Certificate { caller: gitaly.clone(), subject: "gitaly-01.internal".into() }];
+    let auth = Auth::Known { tokens, certificates };
+    let named = |names: &[&str]| auth.named(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    assert_eq!(named(&["other", "gitaly-01.internal"]), Some(gitaly.clone()));
+    for others in [&[][..], &["gitaly-01"], &["*.internal"], &["x.gitaly-01.internal"]] {
+        assert_eq!(named(others), None, "{others:?}");
+    }
+    let ask = |authorization: Option<&str>, named: Option<&Caller>| {
+        auth.authorize(Access::Least(Role::Fileserver), authorization, named)
+    };
+    assert_eq!(ask(None, Some(&gitaly)), Ok(Some(gitaly.clone())));
+    let bearer = format!("Bearer {TOKEN}");
+    assert_eq!(ask(Some(&bearer), Some(&gitaly)).unwrap().unwrap().name.as_ref(), "a");
+    assert_eq!(ask(Some("Bearer another"), Some(&gitaly)), Err(Refusal::UnknownToken));
+    assert_eq!(Auth::Anyone.named(&["gitaly-01.internal".to_owned()]), None);
 }

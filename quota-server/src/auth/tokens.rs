@@ -1,7 +1,6 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -50,9 +49,6 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// How often files are read: a new token is known within this time.
-    pub const REREAD_INTERVAL: Duration = Duration::from_secs(1);
-
     /// Those of the configuration; reads the files that they are in.
     pub fn open(tokens: Vec<Token>) -> Result<Self, TokenFileError> {
         let digests = tokens.iter().map(|token| token.secret.read()).collect::<Result<_, _>>()?;
@@ -66,8 +62,13 @@ impl Tokens {
         }
         let shown = Digest::of(token);
         let digests = self.digests.read();
-        let matching = self.tokens.iter().zip(&*digests).filter(|(_, digest)| digest.matches(&shown));
-        matching.last().map(|(token, _)| token.caller.clone())
+        let mut caller = None;
+        for (token, digest) in self.tokens.iter().zip(&*digests) {
+            if digest.matches(&shown) {
+                caller = Some(&token.caller);
+            }
+        }
+        caller.cloned()
     }
 
     /// Whether a token is in a file, which may change.

@@ -9,6 +9,7 @@ use tonic::codegen::http::header::AUTHORIZATION;
 use super::status::status;
 use crate::auth::{Access, Auth, Caller, Refusal};
 use crate::quota::Quota;
+use crate::tls::Peer;
 
 /// Who may call which method.
 #[derive(Clone)]
@@ -22,8 +23,9 @@ pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Reques
     let Some(access) = Access::of_method(request.uri().path()) else {
         return Status::unimplemented("there is no such method").into_http();
     };
+    let named = request.extensions().get().and_then(|Peer(named)| named.as_ref());
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match guard.auth.authorize(access, authorization) {
+    match guard.auth.authorize(access, authorization, named) {
         Ok(caller) => {
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::problem::Problem;
 use crate::auth::{Access, Auth};
 use crate::quota::Quota;
+use crate::tls::Peer;
 
 /// Who may ask for one route.
 #[derive(Clone)]
@@ -19,8 +20,9 @@ pub(super) struct Guard {
 
 /// Lets those through who may. What others send is not read.
 pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+    let named = request.extensions().get().and_then(|Peer(named)| named.as_ref());
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match guard.auth.authorize(guard.access, authorization) {
+    match guard.auth.authorize(guard.access, authorization, named) {
         Ok(caller) => {
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);

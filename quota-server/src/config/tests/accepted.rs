@@ -5,9 +5,9 @@ use quota_core::{
     Adaptation, Blame, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule, WindowLength,
 };
 
-use super::super::{Config, FailPolicy, StoreUrl};
+use super::super::{Config, FailPolicy, StoreUrl, Tls};
 use super::from_env;
-use crate::auth::{Caller, Digest, Nodes, Role, Secret, Token};
+use crate::auth::{Caller, Certificate, Digest, Nodes, Role, Secret, Token};
 
 const RPC: &str = "/gitaly.SmartHTTPService/PostUploadPackWithSidechannel";
 
@@ -231,4 +231,21 @@ fn tokens_are_read_and_with_them_the_server_may_listen_anywhere() {
         ]
     );
     assert_eq!(config.http.listen.to_string(), "0.0.0.0:8080");
+}
+
+#[test]
+fn certificates_are_read_and_are_enough_to_listen_anywhere() {
+    let text = "http.listen = \"0.0.0.0:8080\"\n\
+                [tls]\ncert = \"/tls/cert.pem\"\nkey = \"/tls/key.pem\"\nclient_ca = \"/tls/ca.pem\"\n\
+                [[auth.certificates]]\nname = \"ops\"\nrole = \"admin\"\nsubject = \"ops.internal\"\n";
+    let config = Config::from_toml(text).unwrap();
+    let expected = Tls {
+        cert: "/tls/cert.pem".into(),
+        key: "/tls/key.pem".into(),
+        client_ca: Some("/tls/ca.pem".into()),
+    };
+    assert_eq!(config.tls, Some(expected));
+    let ops = Caller { name: "ops".into(), role: Role::Admin, nodes: Nodes::All };
+    assert_eq!(config.auth.certificates, [Certificate { caller: ops, subject: "ops.internal".into() }]);
+    assert_eq!(Config::from_toml("").unwrap().tls, None);
 }

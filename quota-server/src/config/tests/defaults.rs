@@ -38,6 +38,10 @@ fn the_defaults_hold_every_setting() {
         "ip.ipv6_prefix",
         "auth.disabled",
         "auth.tokens",
+        "auth.certificates",
+        "tls.cert",
+        "tls.key",
+        "tls.client_ca",
         "shutdown.drain",
         "shutdown.grace",
     ]

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use quota_core::{Kind, Resource};
 
 use super::defaults::leaves;
-use crate::config::auth::TOKEN_KEYS;
+use crate::config::auth::{CERTIFICATE_KEYS, TOKEN_KEYS};
 
 const DOCS: &str = include_str!("../../../../docs/configuration.md");
 
@@ -71,6 +71,7 @@ fn the_page_tells_every_setting_with_its_default_and_no_other() {
         .collect();
     // Elements of a list have no defaults.
     expected.extend(TOKEN_KEYS.map(|key| (format!("auth.tokens[].{key}"), "none".to_owned())));
+    expected.extend(CERTIFICATE_KEYS.map(|key| (format!("auth.certificates[].{key}"), "none".to_owned())));
     let written: BTreeMap<_, _> =
         documented().into_iter().map(|(key, value)| (key, value.trim_matches('"').to_owned())).collect();
     assert_eq!(written, expected);
