@@ -187,3 +187,25 @@ async fn a_new_token_in_the_file_is_used_and_one_that_is_none_is_not() {
     };
     assert_eq!(tokio::time::timeout(LONG, used).await.unwrap(), "Bearer another");
 }
+
+#[tokio::test]
+async fn files_of_tls_are_told_by_their_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, missing) = (folder.path().join("file.pem"), folder.path().join("missing.pem"));
+    std::fs::write(&file, "no PEM").unwrap();
+    for (toml, told) in [
+        (format!("ca_file = {missing:?}"), "ca_file: "),
+        (format!("cert_file = {missing:?}\nkey_file = {file:?}"), "cert_file: "),
+        (format!("cert_file = {file:?}\nkey_file = {missing:?}"), "key_file: "),
+        (format!("cert_file = {file:?}"), "cert_file and key_file must be given together"),
+        (format!("key_file = {file:?}"), "cert_file and key_file must be given together"),
+        (
+            format!("endpoints = [\"https://quota-1:8081\"]\nca_file = {file:?}"),
+            "TLS cannot be set up for https://",
+        ),
+    ] {
+        let builder = Client::builder().endpoints(["http://quota-1:8081"]);
+        let error = builder.settings(Settings::from_toml(&toml).unwrap()).build().unwrap_err().to_string();
+        assert!(error.starts_with(told), "{toml}: {error}");
+    }
+}

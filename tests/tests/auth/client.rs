@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use quota_client::{Client, Decision, Request, Settings};
+use quota_client::{Admission, Client, Decision, Request, Settings};
 use quota_tests::server::{MEMORY, TestServer};
 use quota_tests::wait::{PATIENCE, until};
 use serde_json::json;
@@ -13,9 +13,10 @@ use crate::tokens::{NODE, configured, server, token};
 
 const NEW: &str = "t0ken-that-comes-next";
 
-fn client(server: &TestServer, node: &str, token_file: &Path) -> Client {
-    let endpoint = format!("http://{}", server.grpc_address());
-    let toml = format!("node = \"{node}\"\nendpoints = [\"{endpoint}\"]\ntoken_file = {token_file:?}");
+/// One of a node, with further settings in lines.
+pub(crate) fn client_of(server: &TestServer, scheme: &str, node: &str, settings: &str) -> Client {
+    let endpoint = format!("{scheme}://localhost:{}", server.grpc_address().port());
+    let toml = format!("node = \"{node}\"\nendpoints = [\"{endpoint}\"]\n{settings}");
     Client::builder()
         .settings(Settings::from_toml(&toml).unwrap())
         .deadline(PATIENCE)
@@ -24,12 +25,22 @@ fn client(server: &TestServer, node: &str, token_file: &Path) -> Client {
         .unwrap()
 }
 
+fn client(server: &TestServer, node: &str, token_file: &Path) -> Client {
+    client_of(server, "http", node, &format!("token_file = {token_file:?}"))
+}
+
+/// A request that the service allows, or is not asked about.
+pub(crate) async fn allowed(client: &Client) -> Admission {
+    match client.admit(&Request::rpc("/g.S/M").user("alice")).await {
+        Decision::Allow(admission) => admission,
+        Decision::Deny(denial) => panic!("{denial}"),
+    }
+}
+
 /// Whether the service was asked, and took what the request cost.
-async fn works(client: &Client) -> (bool, bool) {
+pub(crate) async fn works(client: &Client) -> (bool, bool) {
     let before = client.stats();
-    let Decision::Allow(admission) = client.admit(&Request::rpc("/g.S/M").user("alice")).await else {
-        panic!("denied")
-    };
+    let admission = allowed(client).await;
     let checked = admission.checked();
     admission.meter().sent(1000);
     drop(admission);

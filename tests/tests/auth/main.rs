@@ -3,7 +3,9 @@
 
 mod client;
 mod grpc;
+mod https;
 mod nodes;
 mod roles;
 mod rotation;
+mod tls;
 mod tokens;
