@@ -1,15 +1,15 @@
 mod endpoint;
 
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{fs, io};
-
-use tonic::metadata::{Ascii, MetadataValue};
 
 use crate::cgroup::CgroupSettings;
 use crate::client::Options;
 use crate::concurrency::calibrator::Calibrator;
 use crate::concurrency::{Calibration, Limits, RpcSettings};
+use crate::credential::Credential;
 use crate::pool::Pool;
 use crate::shed::SheddingSettings;
 use crate::{Client, InvalidPressureSettings, InvalidSetting, PressureSettings, RequestCgroups, Settings};
@@ -23,6 +23,9 @@ pub struct Builder {
     endpoints: Vec<String>,
     token: Option<String>,
     ca_certificate: Option<Vec<u8>>,
+    ca_file: Option<PathBuf>,
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
     pub(crate) settings: Options,
     token_file: Option<PathBuf>,
     concurrency: Vec<RpcSettings>,
@@ -82,6 +85,19 @@ pub enum BuildError {
         /// Why it cannot be read.
         error: io::Error,
     },
+    /// A file of TLS cannot be read.
+    #[error("{setting}: {}: {error}", file.display())]
+    TlsFile {
+        /// The setting.
+        setting: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// Why it cannot be read.
+        error: io::Error,
+    },
+    /// A certificate without its key, or the reverse.
+    #[error("cert_file and key_file must be given together")]
+    HalfIdentity,
     /// No cgroup can be made for a request.
     #[error("request_cgroups: {0}")]
     RequestCgroups(io::Error),
@@ -99,6 +115,9 @@ impl Builder {
             endpoints: Vec::new(),
             token: None,
             ca_certificate: None,
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
             settings: Options::default(),
             token_file: None,
             concurrency: Vec::new(),
@@ -121,6 +140,9 @@ impl Builder {
         }
         Self {
             token_file: token_file.or(self.token_file),
+            ca_file: settings.ca_file.or(self.ca_file),
+            cert_file: settings.cert_file.or(self.cert_file),
+            key_file: settings.key_file.or(self.key_file),
             concurrency: settings.concurrency,
             calibration: settings.calibration,
             shedding: settings.shedding,
@@ -206,14 +228,31 @@ impl Builder {
         let cgroups = (!self.request_cgroups.is_empty())
             .then(|| RequestCgroups::of(&self.request_cgroups, self.cgroup));
         let cgroups = cgroups.transpose().map_err(BuildError::RequestCgroups)?;
-        let token = self.token.or(self.token_file.map(read_token).transpose()?);
-        let authorization = token.as_deref().map(authorization).transpose()?;
-        let ca_certificate = self.ca_certificate.as_deref();
-        let endpoints = self.endpoints.iter().map(|address| endpoint::of(address, ca_certificate));
-        let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, authorization);
+        let credential = match (self.token, self.token_file) {
+            (Some(token), _) => Credential::of_token(&token)?,
+            (None, Some(file)) => Credential::of_file(file)?,
+            (None, None) => Credential::default(),
+        };
+        let ca_certificate = match self.ca_certificate {
+            Some(pem) => Some(pem),
+            None => read_pem("ca_file", self.ca_file)?,
+        };
+        let identity = match (read_pem("cert_file", self.cert_file)?, read_pem("key_file", self.key_file)?) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            _ => return Err(BuildError::HalfIdentity),
+        };
+        let tls = endpoint::Tls { ca_certificate, identity };
+        let endpoints = self.endpoints.iter().map(|address| endpoint::of(address, &tls));
+        let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, credential);
         let protection = Protection { limits, calibrator, shedding: self.shedding, cgroups };
         Ok(Client::start(self.settings, pool, protection, &runtime))
     }
+}
+
+fn read_pem(setting: &'static str, file: Option<PathBuf>) -> Result<Option<Vec<u8>>, BuildError> {
+    let read = |file: PathBuf| fs::read(&file).map_err(|error| BuildError::TlsFile { setting, file, error });
+    file.map(read).transpose()
 }
 
 impl std::fmt::Debug for Builder {
@@ -223,20 +262,4 @@ impl std::fmt::Debug for Builder {
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
-}
-
-fn read_token(file: PathBuf) -> Result<String, BuildError> {
-    match fs::read_to_string(&file) {
-        Ok(token) => Ok(token.trim_end().to_owned()),
-        Err(error) => Err(BuildError::TokenFile { file, error }),
-    }
-}
-
-fn authorization(token: &str) -> Result<MetadataValue<Ascii>, BuildError> {
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(BuildError::Token);
-    }
-    let mut value = MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| BuildError::Token)?;
-    value.set_sensitive(true);
-    Ok(value)
 }

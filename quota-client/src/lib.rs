@@ -101,6 +101,7 @@ mod builder;
 mod cgroup;
 mod client;
 mod concurrency;
+mod credential;
 mod decision;
 mod denial;
 mod guard;

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use quota_proto::v1::quota_service_client::QuotaServiceClient;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
-use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 
+use crate::credential::Credential;
 use crate::status::{has_no_store, is_partly_stored, is_transient};
 use roster::{Lease, Outcome, Roster};
 
@@ -28,7 +28,8 @@ pub(crate) struct Pool {
     roster: Mutex<Roster>,
     /// An endpoint that was set aside works again.
     recovered: Notify,
-    authorization: Option<MetadataValue<Ascii>>,
+    /// What each request shows.
+    pub(crate) credential: Credential,
 }
 
 struct Link {
@@ -50,11 +51,11 @@ pub(crate) enum NoAnswer {
 
 impl Pool {
     /// Needs a Tokio runtime. Connects to nothing yet.
-    pub(crate) fn new(endpoints: Vec<Endpoint>, authorization: Option<MetadataValue<Ascii>>) -> Self {
+    pub(crate) fn new(endpoints: Vec<Endpoint>, credential: Credential) -> Self {
         let roster = Mutex::new(Roster::new(endpoints.len()));
         let link = |endpoint: Endpoint| Link { channel: Mutex::new(endpoint.connect_lazy()), endpoint };
         let links = endpoints.into_iter().map(link).collect();
-        Self { links, roster, recovered: Notify::new(), authorization }
+        Self { links, roster, recovered: Notify::new(), credential }
     }
 
     /// Sends what `message` makes by `call` to one endpoint, and to the next only while it is certain that it was not
@@ -108,8 +109,8 @@ impl Pool {
 
     fn request<M>(&self, message: M) -> tonic::Request<M> {
         let mut request = tonic::Request::new(message);
-        if let Some(authorization) = &self.authorization {
-            request.metadata_mut().insert("authorization", authorization.clone());
+        if let Some(authorization) = self.credential.header() {
+            request.metadata_mut().insert("authorization", authorization);
         }
         request
     }

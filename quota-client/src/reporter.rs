@@ -39,7 +39,10 @@ async fn collect(shared: &Shared, mut ended: oneshot::Receiver<()>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = ticks.tick() => shared.collect(interval).await,
+            _ = ticks.tick() => {
+                shared.pool.credential.reread();
+                shared.collect(interval).await;
+            }
             _ = &mut ended => break,
         }
     }

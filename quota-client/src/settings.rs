@@ -25,8 +25,15 @@ pub struct Settings {
     pub node: Option<String>,
     /// Where the quota service answers gRPC; see [`Builder::endpoints`](crate::Builder::endpoints).
     pub endpoints: Vec<String>,
-    /// The file that holds the token, with or without a line break at its end.
+    /// The file that holds the token, with or without a line break at its end. It is read again at each report interval, so
+    /// that a new token is used.
     pub token_file: Option<PathBuf>,
+    /// The file of the authorities, in PEM, whose certificates `https` endpoints have; none: those of the machine.
+    pub ca_file: Option<PathBuf>,
+    /// The file of the certificate, in PEM, that this fileserver shows to `https` endpoints.
+    pub cert_file: Option<PathBuf>,
+    /// The file of its private key.
+    pub key_file: Option<PathBuf>,
     /// How long a decision may take; see [`Builder::deadline`](crate::Builder::deadline).
     #[serde(with = "duration::optional")]
     pub deadline: Option<Duration>,

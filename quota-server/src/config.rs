@@ -3,13 +3,16 @@
 //! Three layers, of which a later one wins: the defaults in `config/default.toml`, a TOML file, and environment
 //! variables `QUOTA__SECTION__KEY`. The defaults hold every setting, and so are the schema of the other two.
 
+mod auth;
 mod environment;
 mod error;
 mod layers;
+mod list;
 mod policy;
 mod prices;
 mod schema;
 mod store_url;
+mod tls;
 mod units;
 
 use std::env;
@@ -19,11 +22,13 @@ use std::time::Duration;
 
 use quota_core::{Ipv6Prefix, WindowLength};
 
+pub use auth::Auth;
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
 pub use policy::Policy;
 pub use prices::Prices;
 pub use store_url::{RedisUrl, StoreUrl};
+pub use tls::Tls;
 use units::within;
 
 /// Every setting of the server.
@@ -45,6 +50,8 @@ pub struct Config {
     pub ip: Ip,
     /// Who may ask.
     pub auth: Auth,
+    /// What TLS is spoken with; none: connections are taken as they are.
+    pub tls: Option<Tls>,
     /// How the server stops.
     pub shutdown: Shutdown,
 }
@@ -87,13 +94,6 @@ pub struct Ip {
     pub ipv6_prefix: Ipv6Prefix,
 }
 
-/// Who may ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Auth {
-    /// Whether everybody who reaches the server may ask everything.
-    pub disabled: bool,
-}
-
 /// How the server stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shutdown {
@@ -125,7 +125,8 @@ impl Config {
 
     fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let window = settings.text(&["window", "length"], window_length)?;
-        let auth = Auth { disabled: settings.flag(&["auth", "disabled"])? };
+        let tls = Tls::read(settings)?;
+        let auth = Auth::read(settings, tls.as_ref())?;
         let http = listen(settings, "http", &auth, None)?;
         Ok(Self {
             grpc: listen(settings, "grpc", &auth, Some(http.listen))?,
@@ -136,6 +137,7 @@ impl Config {
             prices: Prices::read(settings)?,
             ip: Ip { ipv6_prefix: settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)? },
             auth,
+            tls,
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
         })
     }
@@ -175,10 +177,10 @@ fn listen(
         if taken == Some(address) && address.port() != 0 {
             return Err("must not be the address of http.listen".into());
         }
-        if auth.disabled || address.ip().to_canonical().is_loopback() {
+        if auth.is_said() || address.ip().to_canonical().is_loopback() {
             Ok(address)
         } else {
-            Err("must be a loopback address, since nobody is asked for a token yet; \
+            Err("must be a loopback address, since there are no auth.tokens; \
                  any other is open to all who reach it, and needs `auth.disabled = true`"
                 .into())
         }

@@ -1,11 +1,15 @@
 //! The service over gRPC: every method extracts, delegates and converts.
 
+mod authenticate;
 mod convert;
 mod health;
 mod status;
 
 use std::sync::Arc;
 
+use axum::middleware::from_fn_with_state;
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
     BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListNodesRequest,
@@ -14,12 +18,15 @@ use quota_proto::v1::{
 };
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
-use tonic_reflection::server::{Builder, Error};
+use tonic_reflection::server::Builder;
 
+use self::authenticate::{Guard, authenticate, caller};
 use self::status::status;
 use crate::MAX_BODY_BYTES;
+use crate::auth::{Access, Auth};
 use crate::quota::Quota;
 use crate::readiness::Readiness;
+use crate::server::StartError;
 
 /// The largest question about the server itself, in bytes: a name is asked for.
 const MAX_QUESTION_BYTES: usize = 4096;
@@ -27,29 +34,67 @@ const MAX_QUESTION_BYTES: usize = 4096;
 struct Grpc(Arc<Quota>);
 
 /// Every service: the quota service, its health, and what describes them.
-pub(crate) fn routes(quota: Arc<Quota>, readiness: Arc<Readiness>) -> Result<Routes, Error> {
+pub(crate) fn routes(
+    quota: Arc<Quota>,
+    readiness: Arc<Readiness>,
+    auth: Arc<Auth>,
+) -> Result<Routes, StartError> {
+    check_access()?;
     let described = || {
         Builder::configure()
             .register_encoded_file_descriptor_set(quota_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    let guard = Guard { auth, quota: Arc::clone(&quota) };
     let quota = QuotaServiceServer::new(Grpc(quota)).max_decoding_message_size(MAX_BODY_BYTES);
-    Ok(Routes::new(quota)
+    let routes = Routes::new(quota)
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
-        .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES)))
+        .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES));
+    Ok(routes.into_axum_router().layer(from_fn_with_state(guard, authenticate)).into())
+}
+
+/// Every method of every service, as its path.
+fn methods() -> Result<Vec<String>, StartError> {
+    let mut methods = Vec::new();
+    for set in [
+        quota_proto::FILE_DESCRIPTOR_SET,
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ] {
+        for file in FileDescriptorSet::decode(set).map_err(tonic_reflection::server::Error::from)?.file {
+            for service in &file.service {
+                let path = |method: &str| format!("/{}.{}/{method}", file.package(), service.name());
+                methods.extend(service.method.iter().map(|method| path(method.name())));
+            }
+        }
+    }
+    Ok(methods)
+}
+
+/// A method of which nobody has said who may call it would be called by nobody.
+fn check_access() -> Result<(), StartError> {
+    match methods()?.into_iter().find(|path| Access::of_method(path).is_none()) {
+        Some(undeclared) => Err(StartError::Access(undeclared)),
+        None => Ok(()),
+    }
 }
 
 #[tonic::async_trait]
 impl QuotaService for Grpc {
     async fn check(&self, request: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
+        let caller = caller(&request)?;
         let request = convert::check(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        self.0.speaks_for(&caller, request.node.as_deref()).map_err(status)?;
         let response = self.0.check(request).await.map_err(status)?;
         Ok(Response::new(response.into()))
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
-        let request = convert::report(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        let caller = caller(&request)?;
+        let request = convert::report(request.into_inner(), self.0.ipv6_prefix, &caller).map_err(status)?;
+        self.0.speaks_for(&caller, request.node.as_deref()).map_err(status)?;
         let reported = self.0.report(request).await.map_err(status)?;
         Ok(Response::new(reported.into()))
     }
@@ -70,7 +115,9 @@ impl QuotaService for Grpc {
         &self,
         request: Request<ReportPressureRequest>,
     ) -> Result<Response<ReportPressureResponse>, Status> {
+        let caller = caller(&request)?;
         let request = convert::pressure(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
+        self.0.speaks_for(&caller, Some(&request.node)).map_err(status)?;
         let pressured = self.0.report_pressure(request).await.map_err(status)?;
         Ok(Response::new(pressured.into()))
     }

@@ -1,6 +1,7 @@
 //! The service over HTTP and JSON: every handler extracts, delegates and converts.
 
 mod amounts;
+mod authenticate;
 mod backoff;
 mod bounded;
 mod check;
@@ -21,16 +22,21 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
-use axum::routing::{MethodRouter, get, post};
+use axum::handler::Handler;
+use axum::http::{Method, StatusCode};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{self, MethodRouter};
 use tokio::sync::Semaphore;
 use tower_http::timeout::TimeoutLayer;
 
+use self::authenticate::{Guard, authenticate};
 use self::problem::Problem;
 pub(crate) use self::serve::serve;
+use crate::auth::{Access, Auth};
 use crate::pressures::Pressures;
 use crate::quota::Quota;
 use crate::readiness::Readiness;
+use crate::server::StartError;
 use crate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 
 #[derive(Clone)]
@@ -45,33 +51,65 @@ struct Http {
 /// So many pages may be live at once: each asks the store every other second.
 const MOST_LIVE: usize = 32;
 
-/// Every path, and what answers there. `openapi.json` describes the same.
-fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
+/// What answers to a method on a path.
+struct Route {
+    method: Method,
+    path: &'static str,
+    answer: MethodRouter<Http>,
+    /// It is for people with a browser, and changes nothing.
+    is_page: bool,
+}
+
+fn get<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { method: Method::GET, path, answer: routing::get(answer), is_page: false }
+}
+
+fn post<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { method: Method::POST, path, answer: routing::post(answer), is_page: false }
+}
+
+fn page<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { is_page: true, ..get(path, answer) }
+}
+
+/// Every route of the API. `openapi.json` describes the same.
+fn routes() -> [Route; 11] {
     [
-        ("/v1/check", post(check::check)),
-        ("/v1/report", post(report::report)),
-        ("/v1/pressure", post(pressure::pressure)),
-        ("/v1/accounts/{kind}/{*id}", get(standing::standing)),
-        ("/v1/backoff", get(backoff::backoff)),
-        ("/v1/nodes", get(nodes::nodes)),
-        ("/v1/nodes/{*node}", get(nodes::node)),
-        ("/metrics", get(operator::metrics)),
-        ("/healthz", get(operator::healthz)),
-        ("/readyz", get(operator::readyz)),
-        ("/openapi.json", get(openapi::openapi)),
+        post("/v1/check", check::check),
+        post("/v1/report", report::report),
+        post("/v1/pressure", pressure::pressure),
+        get("/v1/accounts/{kind}/{*id}", standing::standing),
+        get("/v1/backoff", backoff::backoff),
+        get("/v1/nodes", nodes::nodes),
+        get("/v1/nodes/{*node}", nodes::node),
+        get("/metrics", operator::metrics),
+        get("/healthz", operator::healthz),
+        get("/readyz", operator::readyz),
+        get("/openapi.json", openapi::openapi),
     ]
 }
 
-pub(crate) fn router(quota: Arc<Quota>, readiness: Arc<Readiness>, pressures: Arc<Pressures>) -> Router {
-    let routed =
-        routes().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
-    routed
-        .merge(dashboard::routes())
+/// Refuses a route of which nobody has said who may ask for it.
+pub(crate) fn router(
+    quota: Arc<Quota>,
+    readiness: Arc<Readiness>,
+    auth: Arc<Auth>,
+    pressures: Arc<Pressures>,
+) -> Result<Router, StartError> {
+    let mut router = Router::new();
+    for Route { method, path, answer, is_page } in routes().into_iter().chain(dashboard::routes()) {
+        let access = Access::of_route(method.as_str(), path)
+            .ok_or_else(|| StartError::Access(format!("{method} {path}")))?;
+        let guard = Guard { access, is_page, auth: Arc::clone(&auth), quota: Arc::clone(&quota) };
+        router = router.route(path, answer.route_layer(from_fn_with_state(guard, authenticate)));
+    }
+    let router = router
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here."))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "This cannot be done here.")
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
-        .with_state(Http { quota, readiness, pressures, live: Arc::new(Semaphore::new(MOST_LIVE)) })
+        .with_state(Http { quota, readiness, pressures, live: Arc::new(Semaphore::new(MOST_LIVE)) });
+    Ok(router)
 }

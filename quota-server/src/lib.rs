@@ -1,8 +1,9 @@
 //! The quota service: gRPC and HTTP in front of a store of usage, in memory or in Redis.
 //!
-//! [`config`] is what an operator sets, [`store`] where usage is kept, [`quota`] what the service does; `http` and
+//! [`config`] is what an operator sets, [`auth`] who may ask, [`store`] where usage is kept, [`quota`] what the service does; `http` and
 //! `grpc` say it in their protocols, and [`Server`] puts all of it together.
 
+pub mod auth;
 pub mod config;
 mod grpc;
 mod http;
@@ -12,10 +13,12 @@ pub mod quota;
 mod readiness;
 mod server;
 pub mod store;
+mod tls;
 
 use std::time::Duration;
 
 pub use server::{Server, StartError};
+pub use tls::TlsError;
 
 /// The largest request, in bytes: a report of 1,024 charges with the longest names fits.
 const MAX_BODY_BYTES: usize = 4 << 20;

@@ -33,6 +33,10 @@ async fn main() -> ExitCode {
         }
     };
     if args.check_config {
+        if let Err(error) = Server::check(&config) {
+            eprintln!("quota-server: {error}");
+            return ExitCode::from(2);
+        }
         println!("the configuration is good");
         return ExitCode::SUCCESS;
     }

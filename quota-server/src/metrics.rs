@@ -11,6 +11,7 @@ use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
 pub use self::nodes::{CutFigures, NodeMetrics};
+use crate::auth::Refusal;
 use crate::config::Policy;
 use crate::store::Cause;
 
@@ -88,6 +89,7 @@ pub struct Metrics {
     limits: GaugeVec,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
+    refusals: IntCounterVec,
     /// 0 from the first failure of the store until a second without one.
     pub store_up: IntGauge,
     /// Charges counted.
@@ -169,6 +171,11 @@ impl Metrics {
                 "Errors of the store by cause.",
                 &["operation", "cause"],
             )?,
+            refusals: counters(
+                "quota_auth_refusals_total",
+                "Requests refused for want of a token, of one that is known, of the role that they take, or of the node that they speak for.",
+                &["reason"],
+            )?,
             store_up,
             charges_applied: counter("quota_charges_applied_total", "Charges counted.")?,
             charges_dropped_old: counter(
@@ -196,6 +203,9 @@ impl Metrics {
         for account in [HEAVY, LIGHT] {
             metrics.denials.with_label_values(&[account]);
         }
+        for reason in Refusal::ALL {
+            metrics.refusals.with_label_values(&[reason]);
+        }
         for (operation, cause) in
             Operation::ALL.iter().flat_map(|op| Cause::ALL.iter().map(move |cause| (op, cause)))
         {
@@ -215,6 +225,11 @@ impl Metrics {
     /// Counts a denied check, by whether its account has a limit of its own on the node.
     pub fn denial(&self, heavy: bool) {
         self.denials.with_label_values(&[if heavy { HEAVY } else { LIGHT }]).inc();
+    }
+
+    /// Counts a request that was refused for who asked.
+    pub fn refused(&self, refusal: &Refusal) {
+        self.refusals.with_label_values(&[refusal.as_str()]).inc();
     }
 
     /// Where the store's latency for an operation is measured.

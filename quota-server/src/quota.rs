@@ -1,6 +1,7 @@
 //! What the service does, whichever protocol asks: check, report, standing, backoff, pressure, nodes.
 
 mod backoff;
+mod callers;
 mod check;
 mod denials;
 mod error;

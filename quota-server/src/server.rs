@@ -3,16 +3,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tonic::transport::server::TcpIncoming;
+use tokio_stream::wrappers::ReceiverStream;
 
-use crate::config::{Config, Shutdown, StoreUrl};
+use crate::auth::{Auth, TokenFileError, Tokens};
+use crate::config::{self, Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
 use crate::pressures::{self, Pressures};
 use crate::quota::{Denials, Jitter, NodeLimits, Quota};
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
+use crate::tls::{Door, Protocol, Tls, TlsError, admit_all};
 use crate::{REQUEST_TIMEOUT, grpc, http};
 
 /// How often the limits of the nodes are read. With the store's answer it stays below the 500 ms in which a step must be
@@ -21,6 +23,12 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 
 /// How often the store is looked at for those who follow whether the server is ready.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often files of tokens and certificates are read again: new ones are in force within this time.
+const REREAD_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The most connections that have come in and that gRPC has not taken yet.
+const MAX_ADMITTED: usize = 16;
 
 /// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
 const MAX_CANCELLED_STREAMS: usize = 10_000;
@@ -49,6 +57,15 @@ pub enum StartError {
     /// The metrics contradict each other.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// The file of a token gives none.
+    #[error(transparent)]
+    Token(#[from] TokenFileError),
+    /// TLS cannot be spoken with its files.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Of something that is served, nobody has said who may ask for it.
+    #[error("{0} has no entry in the table of who may ask what")]
+    Access(String),
     /// What gRPC's reflection is to tell is incomplete.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -67,8 +84,17 @@ pub struct Server {
 }
 
 impl Server {
+    /// Looks whether the files that a configuration names are as they must be.
+    pub fn check(config: &Config) -> Result<(), StartError> {
+        open_auth(&config.auth)?;
+        config.tls.as_ref().map(Tls::open).transpose()?;
+        Ok(())
+    }
+
     /// Listens, and answers from then on.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let auth = Arc::new(open_auth(&config.auth)?);
+        let tls = config.tls.as_ref().map(Tls::open).transpose()?.map(Arc::new);
         let metrics = Arc::new(Metrics::new(&config.policy)?);
         let (mut serving, mut upkeep) = (JoinSet::new(), JoinSet::new());
         let (store, kind) = open_store(&config, &metrics, &mut upkeep).await?;
@@ -103,25 +129,26 @@ impl Server {
         let pressures = Arc::new(Pressures::default());
         let (looking, looked) = (Arc::clone(&quota), Arc::clone(&pressures));
         upkeep.spawn(every(pressures::EVERY, move || looked.add(looking.nodes.pressures())));
-        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness), pressures);
-        serving.spawn(http::serve(http, router, stopped(stopping.clone())));
+        upkeep.spawn(reread(Arc::clone(&auth), tls.clone()));
+        let door = |protocol| Door { tls: tls.clone(), auth: Arc::clone(&auth), protocol };
+        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), pressures)?;
+        serving.spawn(http::serve(http, door(Protocol::Http), router, stopped(stopping.clone())));
+        let (admitted, incoming) = mpsc::channel(MAX_ADMITTED);
+        serving.spawn(admit_all(grpc, door(Protocol::Grpc), admitted, stopped(stopping.clone())));
         let grpc = tonic::transport::Server::builder()
             .timeout(REQUEST_TIMEOUT)
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
             // Callers of a fileserver that go away cancel their checks. Unless set, 20 of them before they are read end the
             // connection, and with it the checks of all others.
             .http2_max_pending_accept_reset_streams(Some(MAX_CANCELLED_STREAMS))
-            .add_routes(grpc::routes(quota, Arc::clone(&readiness))?)
-            .serve_with_incoming_shutdown(
-                TcpIncoming::from(grpc).with_nodelay(Some(true)),
-                stopped(stopping),
-            );
+            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth))?)
+            .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stopped(stopping));
         serving.spawn(async move {
             if let Err(error) = grpc.await {
                 tracing::error!(%error, "gRPC stopped");
             }
         });
-        tracing::info!(http = %http_address, grpc = %grpc_address, "listening");
+        tracing::info!(http = %http_address, grpc = %grpc_address, tls = config.tls.is_some(), "listening");
         Ok(Self {
             http: http_address,
             grpc: grpc_address,
@@ -156,6 +183,13 @@ impl Server {
         }
         self.serving.shutdown().await;
     }
+}
+
+fn open_auth(auth: &config::Auth) -> Result<Auth, TokenFileError> {
+    if auth.knows_nobody() {
+        return Ok(Auth::Anyone);
+    }
+    Ok(Auth::Known { tokens: Tokens::open(auth.tokens.clone())?, certificates: auth.certificates.clone() })
 }
 
 async fn open_store(
@@ -218,6 +252,22 @@ async fn refresh_readiness(readiness: Arc<Readiness>) {
     loop {
         tokio::time::sleep(PROBE_INTERVAL).await;
         readiness.refresh().await;
+    }
+}
+
+/// Reads the files of tokens and certificates anew, if there are any.
+async fn reread(auth: Arc<Auth>, tls: Option<Arc<Tls>>) {
+    while tls.is_some() || auth.has_files() {
+        tokio::time::sleep(REREAD_INTERVAL).await;
+        let (auth, tls) = (Arc::clone(&auth), tls.clone());
+        let reread = move || {
+            auth.reread();
+            if let Some(tls) = tls {
+                tls.reread();
+            }
+        };
+        // Nothing in it panics, and a runtime that ends drops this as well.
+        let _ = tokio::task::spawn_blocking(reread).await;
     }
 }
 

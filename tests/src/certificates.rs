@@ -3,7 +3,27 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+/// What servers are reached by here.
+const LOCAL: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// A certificate authority of its own.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its certificate, in PEM.
+    pub ca_file: PathBuf,
+}
+
+/// A certificate and its private key: PEM files.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The certificate.
+    pub cert_file: PathBuf,
+    /// Its private key.
+    pub key_file: PathBuf,
+}
 
 /// A certificate authority of its own, and a certificate for `localhost` and `127.0.0.1` that it signed: PEM files.
 #[derive(Debug, Clone)]
@@ -16,28 +36,43 @@ pub struct Certificates {
     pub key_file: PathBuf,
 }
 
-impl Certificates {
-    /// Makes them and writes them into `folder`.
+impl Authority {
+    /// Makes one, and writes its certificate into `folder`.
     pub fn in_folder(folder: &Path) -> Self {
-        let files = Self {
-            ca_file: folder.join("ca.pem"),
-            cert_file: folder.join("cert.pem"),
-            key_file: folder.join("key.pem"),
-        };
-        let mut authority = CertificateParams::default();
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority_key = KeyPair::generate().expect("a key");
-        let authority_cert = authority.self_signed(&authority_key).expect("a certificate authority");
-        let issuer = Issuer::new(authority, authority_key);
-
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
-        let cert =
-            CertificateParams::new(names).and_then(|p| p.signed_by(&key, &issuer)).expect("a certificate");
+        let cert = params.self_signed(&key).expect("a certificate authority");
+        let ca_file = folder.join("ca.pem");
+        fs::write(&ca_file, cert.pem()).expect("a folder that can be written");
+        Self { issuer: Issuer::new(params, key), ca_file }
+    }
 
-        fs::write(&files.ca_file, authority_cert.pem()).expect("a folder that can be written");
+    /// Signs a certificate of these names, and writes it as `cert.pem` and `key.pem` into `folder`, which is made.
+    pub fn sign(&self, folder: &Path, common_name: &str, names: &[&str]) -> Identity {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("names");
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        let key = KeyPair::generate().expect("a key");
+        let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let files = Identity { cert_file: folder.join("cert.pem"), key_file: folder.join("key.pem") };
+        fs::create_dir_all(folder).expect("a folder");
         fs::write(&files.cert_file, cert.pem()).expect("a folder that can be written");
         fs::write(&files.key_file, key.serialize_pem()).expect("a folder that can be written");
         files
+    }
+
+    /// The same for a server of this machine.
+    pub fn sign_local(&self, folder: &Path) -> Identity {
+        self.sign(folder, LOCAL[0], &LOCAL)
+    }
+}
+
+impl Certificates {
+    /// Makes them and writes them into `folder`.
+    pub fn in_folder(folder: &Path) -> Self {
+        let authority = Authority::in_folder(folder);
+        let Identity { cert_file, key_file } = authority.sign_local(folder);
+        Self { ca_file: authority.ca_file, cert_file, key_file }
     }
 }

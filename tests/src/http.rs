@@ -13,6 +13,7 @@ use crate::wait::PATIENCE;
 pub struct Http {
     client: Client,
     address: SocketAddr,
+    token: Option<String>,
 }
 
 /// An answer, read to its end.
@@ -57,7 +58,12 @@ impl Http {
     /// A client of the server at `address`, which connects when it is used.
     pub fn new(address: SocketAddr) -> Self {
         let client = Client::builder().no_proxy().timeout(PATIENCE).build().expect("a client");
-        Self { client, address }
+        Self { client, address, token: None }
+    }
+
+    /// The same client, with a token in each request.
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// Where the server listens.
@@ -114,7 +120,11 @@ impl Http {
     }
 
     async fn try_send(&self, method: Method, url: Url, body: Body) -> reqwest::Result<Answer> {
-        let request = self.client.request(method, url).header("content-type", "application/json").body(body);
+        let mut request =
+            self.client.request(method, url).header("content-type", "application/json").body(body);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Ok(Answer { status, headers, body: response.bytes().await?.into() })

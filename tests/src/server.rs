@@ -65,6 +65,11 @@ impl TestServer {
         Self { server, clients }
     }
 
+    /// Where gRPC is answered.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.server.grpc_address()
+    }
+
     /// Stops it as the binary does.
     pub async fn stop(self) {
         self.server.stop().await;

@@ -70,3 +70,41 @@ async fn what_is_looked_up_is_shown_or_refused_by_its_field() {
     let refused = server.http.query("/dashboard/accounts", &[("kind", "ip"), ("id", "nonsense")]).await;
     assert_eq!((refused.status, refused.field().as_deref()), (400, Some("id")));
 }
+
+#[tokio::test]
+async fn a_browser_shows_a_token_as_its_password_and_only_for_pages() {
+    let token = "a-token-for-reading";
+    let server = TestServer::start(MEMORY, &format!("auth.tokens = [{}]", reader(token))).await;
+    let url = |path: &str| format!("http://{}{path}", server.http.address());
+    let client = reqwest::Client::new();
+    let asked = client.get(url("/")).send().await.unwrap();
+    assert_eq!(
+        (asked.status().as_u16(), &asked.headers()["www-authenticate"]),
+        (401, &"Basic realm=\"quota\"".parse().unwrap())
+    );
+    for (path, password, status) in [("/", token, 200), ("/", "another", 401), ("/v1/nodes", token, 401)] {
+        let answer = client.get(url(path)).basic_auth("me", Some(password)).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{path} {password}");
+    }
+    assert_eq!(client.get(url("/v1/nodes")).bearer_auth(token).send().await.unwrap().status(), 200);
+}
+
+fn reader(token: &str) -> String {
+    use sha2::{Digest, Sha256};
+    format!("{{ name = \"me\", role = \"reader\", sha256 = \"{:x}\" }}", Sha256::digest(token))
+}
+
+#[tokio::test]
+async fn the_overview_is_sent_anew_and_ends_with_the_server() {
+    let server = server().await;
+    let live = format!("http://{}/dashboard/live", server.http.address());
+    let mut answer = reqwest::get(live).await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    for _ in 0..2 {
+        let event = answer.chunk().await.unwrap().expect("an event");
+        let event = std::str::from_utf8(&event).unwrap();
+        assert!(event.starts_with("data: <h1>Fileservers</h1>") && !event.contains(HOSTILE), "{event}");
+    }
+    server.stop().await;
+    while answer.chunk().await.is_ok_and(|chunk| chunk.is_some()) {}
+}

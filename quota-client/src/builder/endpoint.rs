@@ -13,8 +13,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One that connects to an address, `https` with this authority, in PEM, or those of the machine.
-pub(super) fn of(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoint, BuildError> {
+/// What is spoken with `https` endpoints, in PEM.
+#[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "without the feature `https` is refused"))]
+pub(super) struct Tls {
+    /// The authority of their certificates; none: those of the machine.
+    pub(super) ca_certificate: Option<Vec<u8>>,
+    /// The certificate that is shown to them, and its key.
+    pub(super) identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// One that connects to an address.
+pub(super) fn of(address: &str, tls: &Tls) -> Result<Endpoint, BuildError> {
     // A name and a password in it are not shown.
     let shown = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
     let invalid = || BuildError::Endpoint(shown.to_owned());
@@ -34,8 +43,7 @@ pub(super) fn of(address: &str, ca_certificate: Option<&[u8]>) -> Result<Endpoin
     if scheme == "http" {
         return Ok(endpoint);
     }
-    with_tls(endpoint, ca_certificate)
-        .map_err(|reason| BuildError::Tls { endpoint: address.to_owned(), reason })
+    with_tls(endpoint, tls).map_err(|reason| BuildError::Tls { endpoint: address.to_owned(), reason })
 }
 
 /// Whether there is a host, and a port that can be connected to or none. Syntax takes any digits for a port, and one that
@@ -51,13 +59,13 @@ fn is_host_and_port(authority: &Authority) -> bool {
 }
 
 #[cfg(feature = "tls")]
-fn with_tls(endpoint: Endpoint, ca_certificate: Option<&[u8]>) -> Result<Endpoint, String> {
-    use tonic::transport::{Certificate, ClientTlsConfig};
+fn with_tls(endpoint: Endpoint, tls: &Tls) -> Result<Endpoint, String> {
+    use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
     /// What a certificate in PEM begins with (RFC 7468).
     const PEM_BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-    let tls = match ca_certificate {
+    let config = match &tls.ca_certificate {
         // Of a text that holds none, no certificate would be trusted, which shows only when connecting.
         Some(pem) if !pem.windows(PEM_BEGIN.len()).any(|window| window == PEM_BEGIN) => {
             return Err("the authority's certificate is not PEM".to_owned());
@@ -65,10 +73,14 @@ fn with_tls(endpoint: Endpoint, ca_certificate: Option<&[u8]>) -> Result<Endpoin
         Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
         None => ClientTlsConfig::new().with_native_roots(),
     };
-    endpoint.tls_config(tls).map_err(|error| error.to_string())
+    let config = match &tls.identity {
+        Some((cert, key)) => config.identity(Identity::from_pem(cert, key)),
+        None => config,
+    };
+    endpoint.tls_config(config).map_err(|error| error.to_string())
 }
 
 #[cfg(not(feature = "tls"))]
-fn with_tls(_: Endpoint, _: Option<&[u8]>) -> Result<Endpoint, String> {
+fn with_tls(_: Endpoint, _: &Tls) -> Result<Endpoint, String> {
     Err("https takes the feature `tls` of quota-client".to_owned())
 }

@@ -158,3 +158,54 @@ async fn the_token_is_read_from_its_file_without_the_line_break() {
     let error = with(file.path()).build().unwrap_err();
     assert!(matches!(error, BuildError::Token) && !error.to_string().contains("s3cret"), "{error}");
 }
+
+#[tokio::test]
+async fn a_new_token_in_the_file_is_used_and_one_that_is_none_is_not() {
+    let fake = Fake::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "s3cret\n").unwrap();
+    let settings = Settings { token_file: Some(file.clone()), ..Settings::default() };
+    let client = builder([&fake]).settings(settings).build().unwrap();
+    let shown = async || {
+        allowed(&client, &fetch()).await;
+        fake.heard().authorization.unwrap()
+    };
+    assert_eq!(shown().await, "Bearer s3cret");
+
+    // What is broken is read before what comes after it, or never: in either case it is not used.
+    std::fs::write(&file, "no token").unwrap();
+    assert_eq!(shown().await, "Bearer s3cret");
+    std::fs::write(&file, "another").unwrap();
+    let used = async {
+        loop {
+            match shown().await.as_str() {
+                "Bearer s3cret" => {}
+                new => return new.to_owned(),
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(LONG, used).await.unwrap(), "Bearer another");
+}
+
+#[tokio::test]
+async fn files_of_tls_are_told_by_their_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, missing) = (folder.path().join("file.pem"), folder.path().join("missing.pem"));
+    std::fs::write(&file, "no PEM").unwrap();
+    for (toml, told) in [
+        (format!("ca_file = {missing:?}"), "ca_file: "),
+        (format!("cert_file = {missing:?}\nkey_file = {file:?}"), "cert_file: "),
+        (format!("cert_file = {file:?}\nkey_file = {missing:?}"), "key_file: "),
+        (format!("cert_file = {file:?}"), "cert_file and key_file must be given together"),
+        (format!("key_file = {file:?}"), "cert_file and key_file must be given together"),
+        (
+            format!("endpoints = [\"https://quota-1:8081\"]\nca_file = {file:?}"),
+            "TLS cannot be set up for https://",
+        ),
+    ] {
+        let builder = Client::builder().endpoints(["http://quota-1:8081"]);
+        let error = builder.settings(Settings::from_toml(&toml).unwrap()).build().unwrap_err().to_string();
+        assert!(error.starts_with(told), "{toml}: {error}");
+    }
+}

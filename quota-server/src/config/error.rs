@@ -62,7 +62,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A setting's full name, shown as it is written in TOML: `limits.user.cpu.min`.
+/// A setting's full name, shown as it is written in TOML: `limits.user.cpu.min`; in a list `auth.tokens[0].role`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(Vec<String>);
 
@@ -84,9 +84,10 @@ impl Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, segment) in self.0.iter().enumerate() {
-            let dot = if index > 0 { "." } else { "" };
+            let is_index = segment.starts_with('[');
+            let dot = if index > 0 && !is_index { "." } else { "" };
             let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            if !segment.is_empty() && segment.chars().all(bare) {
+            if is_index || !segment.is_empty() && segment.chars().all(bare) {
                 write!(f, "{dot}{segment}")?;
             } else {
                 write!(f, "{dot}{segment:?}")?;

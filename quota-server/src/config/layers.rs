@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use config::{File, FileFormat, Source, ValueKind};
+use config::{File, FileFormat, Source, Value, ValueKind};
 use toml::de::DeTable;
 
 use super::environment;
@@ -100,6 +100,14 @@ impl Settings {
         }
     }
 
+    /// What is in a list.
+    pub(super) fn list(&self, path: &[&str]) -> Result<&[Value], ConfigError> {
+        match lookup(&self.merged, path) {
+            Some(ValueKind::Array(values)) => Ok(values),
+            _ => Err(self.missing(path)),
+        }
+    }
+
     /// The names in a table, sorted.
     pub(super) fn names(&self, path: &[&str]) -> Result<Vec<&str>, ConfigError> {
         let Some(ValueKind::Table(table)) = lookup(&self.merged, path) else {
@@ -122,7 +130,12 @@ impl Settings {
 
     /// That a value is no good, told with where it was written.
     pub(super) fn fault(&self, path: &[&str], reason: String) -> ConfigError {
-        ConfigError::setting(self.origin(path).clone(), (Key::new(path), reason))
+        self.fault_within(path, Key::new(path), reason)
+    }
+
+    /// The same of a key within what is written at a path.
+    pub(super) fn fault_within(&self, path: &[&str], key: Key, reason: String) -> ConfigError {
+        ConfigError::setting(self.origin(path).clone(), (key, reason))
     }
 
     /// That one setting is above another that it must not exceed. Told of the one that was written later, since

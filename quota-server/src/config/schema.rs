@@ -1,4 +1,5 @@
-//! What may be written: the keys of the defaults, each with a value of the same type, and prices of any RPC.
+//! What may be written: the keys of the defaults, each with a value of the same type, prices of any RPC, and in lists what
+//! those who read them know.
 //!
 //! Checked on each layer before they are merged, because the `config` crate converts between types as it reads
 //! (`"on"` to 1, 16.7 to 17), and its messages repeat the value.
@@ -49,7 +50,8 @@ pub(super) fn check(given: &Table, known: &Table, path: &[&str]) -> Result<(), F
             (ValueKind::String(_), ValueKind::String(_))
             | (ValueKind::I64(_), ValueKind::I64(_) | ValueKind::Float(_))
             | (ValueKind::Float(_), ValueKind::Float(_))
-            | (ValueKind::Boolean(_), ValueKind::Boolean(_)) => {}
+            | (ValueKind::Boolean(_), ValueKind::Boolean(_))
+            | (ValueKind::Array(_), ValueKind::Array(_)) => {}
             (_, expected) => return Err((Key::new(&path), must_be(expected))),
         }
     }
@@ -77,6 +79,7 @@ fn must_be(expected: &ValueKind) -> String {
         ValueKind::I64(example) => format!("must be a whole number, such as {example}"),
         ValueKind::Float(example) => format!("must be a number, such as {example}"),
         ValueKind::Boolean(_) => "must be true or false".into(),
+        ValueKind::Array(_) => "must be a list of tables, which is written in a file".into(),
         _ => "must be a table of settings".into(),
     }
 }

@@ -8,6 +8,7 @@ use quota_proto::{
     wire_limits, wire_pressure,
 };
 
+use crate::auth::Caller;
 use crate::quota::{
     AccountLimit, Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Denial,
     Explanation, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest, Reported,
@@ -25,14 +26,18 @@ pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckR
     })
 }
 
-pub(super) fn report(wire: v1::ReportRequest, prefix: Ipv6Prefix) -> Result<ReportRequest, Invalid> {
+pub(super) fn report(
+    wire: v1::ReportRequest,
+    prefix: Ipv6Prefix,
+    caller: &Caller,
+) -> Result<ReportRequest, Invalid> {
     ReportRequest::bound(wire.charges.len())?;
     let charges =
         wire.charges.into_iter().enumerate().map(|(at, wire)| {
             charge(wire, prefix).map_err(|invalid| invalid.within(&format!("charges[{at}]")))
         });
     Ok(ReportRequest {
-        mark: ReportRequest::mark(&wire.source, wire.sequence)?,
+        mark: ReportRequest::mark(caller, &wire.source, wire.sequence)?,
         held: age(wire.held.as_ref(), "held")?,
         node: Label::new("node", Some(&wire.node))?,
         charges: charges.collect::<Result<_, _>>()?,

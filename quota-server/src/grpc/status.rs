@@ -12,6 +12,10 @@ pub(super) fn status(error: impl Into<QuotaError>) -> Status {
         QuotaError::Invalid(invalid) => {
             (Code::InvalidArgument, ErrorDetails::with_bad_request_violation(invalid.field, invalid.reason))
         }
+        QuotaError::Refused(refusal) if refusal.is_of_nobody() => {
+            (Code::Unauthenticated, ErrorDetails::new())
+        }
+        QuotaError::Refused(_) => (Code::PermissionDenied, ErrorDetails::new()),
         QuotaError::Unavailable(_) => (Code::Unavailable, retry(STORE_UNAVAILABLE)),
         QuotaError::TooManyNodes(_) => (Code::ResourceExhausted, retry(TOO_MANY_NODES)),
         QuotaError::AccountNotStored(_) => (Code::Unavailable, retry(ACCOUNT_NOT_STORED)),

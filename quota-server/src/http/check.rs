@@ -1,3 +1,4 @@
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,6 +14,7 @@ use super::object::Object;
 use super::problem::Problem;
 use super::rate_limit;
 use super::standing::standing_json;
+use crate::auth::Caller;
 use crate::quota::{CheckRequest, Decision, Label, QuotaError, Remaining, denial_in_words};
 
 #[derive(Deserialize)]
@@ -52,9 +54,11 @@ impl CheckBody {
 
 pub(super) async fn check(
     State(http): State<Http>,
+    Extension(caller): Extension<Caller>,
     Json(body): Json<CheckBody>,
 ) -> Result<Response, Problem> {
     let request = body.read(http.quota.ipv6_prefix).map_err(QuotaError::from)?;
+    http.quota.speaks_for(&caller, request.node.as_deref())?;
     let node = request.node.clone();
     let response = http.quota.check(request).await?;
     let standings: Vec<Value> = response.standings.iter().map(standing_json).collect();

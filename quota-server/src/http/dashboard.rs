@@ -8,28 +8,26 @@ mod live;
 mod overview;
 mod plot;
 
-use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 
-use super::Http;
+use super::Route;
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-pub(super) fn routes() -> Router<Http> {
-    Router::new()
-        .route("/", get(overview::page))
-        .route("/dashboard/live", get(live::live))
-        .route("/dashboard/accounts", get(account::find))
-        .route("/dashboard/accounts/{kind}/{*id}", get(account::page))
-        .route("/dashboard/style.css", get(async || asset("text/css", include_str!("dashboard/style.css"))))
-        .route(
-            "/dashboard/live.js",
-            get(async || asset("text/javascript", include_str!("dashboard/live.js"))),
-        )
+pub(super) fn routes() -> [Route; 6] {
+    [
+        super::page("/", overview::page),
+        super::page("/dashboard/live", live::live),
+        super::page("/dashboard/accounts", account::find),
+        super::page("/dashboard/accounts/{kind}/{*id}", account::page),
+        super::page("/dashboard/style.css", async || asset("text/css", include_str!("dashboard/style.css"))),
+        super::page("/dashboard/live.js", async || {
+            asset("text/javascript", include_str!("dashboard/live.js"))
+        }),
+    ]
 }
 
 /// A page with a heading of its own, and `main` in it.

@@ -15,6 +15,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::auth::Access;
     use crate::http::routes;
 
     fn document() -> Value {
@@ -50,10 +51,27 @@ mod tests {
     fn it_has_the_paths_of_the_router_and_no_others() {
         // What takes the rest of the path is written otherwise there.
         let routed: BTreeSet<String> =
-            routes().into_iter().map(|(path, _)| path.replace("{*", "{")).collect();
+            routes().into_iter().map(|route| route.path.replace("{*", "{")).collect();
         let document = document();
         let documented = document["paths"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(routed, documented);
+    }
+
+    #[test]
+    fn it_tells_which_role_each_route_takes() {
+        let document = document();
+        for route in routes() {
+            let path = route.path.replace("{*", "{");
+            let operation = &document["paths"][path][route.method.as_str().to_lowercase()];
+            let told = operation["security"][0]["token"][0].as_str();
+            let needed = match Access::of_route(route.method.as_str(), route.path).unwrap() {
+                Access::Open => None,
+                Access::Least(role) => Some(role.as_str()),
+            };
+            assert_eq!(told, needed, "{} {}", route.method, route.path);
+            let answers = ["401", "403"].map(|status| operation["responses"].get(status).is_some());
+            assert_eq!(answers, [needed.is_some(); 2], "{} {}", route.method, route.path);
+        }
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use axum::Extension;
 use axum::extract::State;
 use quota_core::{Account, Cost, Ipv6Prefix, Kind, NodeReport, PerKind, PerResource, Ratio, Used};
 use quota_proto::{CAPACITY_BOUNDS, Invalid, check_heaviest};
@@ -11,6 +12,7 @@ use super::bounded::Bounded;
 use super::extract::Json;
 use super::object::Object;
 use super::problem::Problem;
+use crate::auth::Caller;
 use crate::quota::{PressureRequest, QuotaError};
 
 /// More events than there are kinds of them.
@@ -133,9 +135,11 @@ impl HeavyBody {
 
 pub(super) async fn pressure(
     State(http): State<Http>,
+    Extension(caller): Extension<Caller>,
     Json(body): Json<PressureBody>,
 ) -> Result<axum::Json<Value>, Problem> {
     let request = body.read(http.quota.ipv6_prefix).map_err(QuotaError::from)?;
+    http.quota.speaks_for(&caller, Some(&request.node))?;
     let pressured = http.quota.report_pressure(request).await?;
     Ok(axum::Json(json!({
         "node": pressured.node,

@@ -64,6 +64,14 @@ impl From<QuotaError> for Problem {
         let detail = error.to_string();
         match error {
             QuotaError::Invalid(invalid) => Self::invalid(&invalid.field, &invalid.reason),
+            QuotaError::Refused(refusal) if refusal.is_of_nobody() => {
+                Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "It is not known who asks")
+                    .with("detail", detail)
+            }
+            QuotaError::Refused(_) => {
+                Self::new(StatusCode::FORBIDDEN, "forbidden", "The caller may not ask this")
+                    .with("detail", detail)
+            }
             QuotaError::Unavailable(_) => {
                 Self::unavailable("store-unavailable", "The store is unavailable", detail)
             }
@@ -86,6 +94,9 @@ impl IntoResponse for Problem {
         let body = Value::Object(self.body).to_string();
         let content_type = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(header::CONTENT_TYPE, content_type)], body).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use quota_core::Ipv6Prefix;
 use quota_proto::Invalid;
@@ -12,6 +13,7 @@ use super::bounded::Bounded;
 use super::extract::{AccountsBody, Json};
 use super::object::Object;
 use super::problem::Problem;
+use crate::auth::Caller;
 use crate::quota::{ChargeRequest, Label, QuotaError, ReportRequest};
 use crate::store::MAX_CHARGES;
 
@@ -44,12 +46,12 @@ struct ChargeBody {
 }
 
 impl ReportBody {
-    fn read(self, prefix: Ipv6Prefix) -> Result<ReportRequest, Invalid> {
+    fn read(self, prefix: Ipv6Prefix, caller: &Caller) -> Result<ReportRequest, Invalid> {
         let charges = self.charges.0.into_iter().enumerate().map(|(at, Object(charge))| {
             charge.read(prefix).map_err(|invalid| invalid.within(&format!("charges[{at}]")))
         });
         Ok(ReportRequest {
-            mark: ReportRequest::mark(&self.source, self.sequence)?,
+            mark: ReportRequest::mark(caller, &self.source, self.sequence)?,
             held: self.held_seconds,
             node: Label::new("node", self.node.as_deref())?,
             charges: charges.collect::<Result<_, _>>()?,
@@ -73,9 +75,11 @@ impl ChargeBody {
 
 pub(super) async fn report(
     State(http): State<Http>,
+    Extension(caller): Extension<Caller>,
     Json(body): Json<ReportBody>,
 ) -> Result<axum::Json<Value>, Problem> {
-    let request = body.read(http.quota.ipv6_prefix).map_err(QuotaError::from)?;
+    let request = body.read(http.quota.ipv6_prefix, &caller).map_err(QuotaError::from)?;
+    http.quota.speaks_for(&caller, request.node.as_deref())?;
     let reported = http.quota.report(request).await?;
     Ok(axum::Json(json!({
         "applied": reported.applied,

@@ -1,15 +1,21 @@
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tower::ServiceExt as _;
+
+use crate::tls::{Door, EXHAUSTED};
 
 /// The most connections at a time; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 4096;
@@ -17,12 +23,9 @@ const MAX_CONNECTIONS: usize = 4096;
 /// How long a connection may take to send the head of its next request, or be idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long accepting rests when the system has no file or memory left for a connection.
-const EXHAUSTED: Duration = Duration::from_millis(100);
-
 /// Serves HTTP/1.1 until told to `stop`, and then until the requests in flight have ended. Dropped before, it cuts
 /// them off.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(listener: TcpListener, door: Door, router: Router, stop: impl Future<Output = ()>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -39,15 +42,9 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
             },
             () = &mut stop => break,
         };
-        // What an answer consists of must not wait for the acknowledgement of what went before (Nagle).
-        let _ = stream.set_nodelay(true);
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
-        let connection = graceful.watch(connection);
+        let (door, router, watcher) = (door.clone(), router.clone(), graceful.watcher());
         connections.spawn(async move {
-            if let Err(error) = connection.await {
+            if let Err(error) = answer(stream, &door, router, watcher).await {
                 tracing::debug!(%error, "a connection broke");
             }
             drop(place);
@@ -56,6 +53,26 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
     }
     drop(listener);
     graceful.shutdown().await;
+}
+
+/// Answers what a connection asks, until it ends or the server does.
+async fn answer(
+    stream: TcpStream,
+    door: &Door,
+    router: Router,
+    watcher: Watcher,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let connection = door.admit(stream).await?;
+    let peer = connection.peer.clone();
+    let router = router.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer.clone());
+        request
+    });
+    let answering = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
+    Ok(watcher.watch(answering).await?)
 }
 
 async fn accept(
@@ -74,12 +91,15 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+    use crate::auth::Auth;
+    use crate::tls::Protocol;
 
     async fn connection() -> (JoinSet<()>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut server = JoinSet::new();
-        server.spawn(serve(listener, Router::new(), pending()));
+        let door = Door { tls: None, auth: Arc::new(Auth::Anyone), protocol: Protocol::Http };
+        server.spawn(serve(listener, door, Router::new(), pending()));
         (server, TcpStream::connect(address).await.unwrap())
     }
 

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use quota_proto::Invalid;
 
+use crate::auth::Refusal;
 use crate::store::StoreError;
 
 /// Why a request has no answer of its own. Each protocol has its words for these.
@@ -10,6 +11,9 @@ pub enum QuotaError {
     /// The request is wrong, and stays so.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// The caller may not ask this.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The store is lost, or has no room; to be tried again after a while.
     #[error("{0}")]
     Unavailable(StoreError),

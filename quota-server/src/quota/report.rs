@@ -5,6 +5,7 @@ use quota_core::{Account, Accounts, Charge, Cost, Mark, Release, Source};
 use quota_proto::Invalid;
 
 use super::{Label, Quota, QuotaError, Reservation};
+use crate::auth::Caller;
 use crate::store::{Entry, MAX_CHARGES, Report};
 
 /// What a fileserver consumed.
@@ -45,8 +46,9 @@ pub struct Reported {
 }
 
 impl ReportRequest {
-    /// The mark of a report, from the fields `source` and `sequence`; an empty source is none.
-    pub fn mark(source: &str, sequence: u64) -> Result<Option<Mark>, Invalid> {
+    /// The mark of a report, from its caller and the fields `source` and `sequence`; an empty source is none. The same source
+    /// of another caller is another.
+    pub fn mark(caller: &Caller, source: &str, sequence: u64) -> Result<Option<Mark>, Invalid> {
         if source.is_empty() {
             return if sequence == 0 {
                 Ok(None)
@@ -60,7 +62,7 @@ impl ReportRequest {
         if sequence >= Mark::SEQUENCE_END {
             return Err(Invalid::new("sequence", "must be below 2^53"));
         }
-        Ok(Some(Mark { source: Source::new("", source), sequence }))
+        Ok(Some(Mark { source: Source::new(&caller.name, source), sequence }))
     }
 
     /// Refuses more charges than one report may have, before they are looked at.

@@ -5,8 +5,9 @@ use quota_core::{
     Adaptation, Blame, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule, WindowLength,
 };
 
-use super::super::{Config, FailPolicy, StoreUrl};
+use super::super::{Config, FailPolicy, StoreUrl, Tls};
 use super::from_env;
+use crate::auth::{Caller, Certificate, Digest, Nodes, Role, Secret, Token};
 
 const RPC: &str = "/gitaly.SmartHTTPService/PostUploadPackWithSidechannel";
 
@@ -27,7 +28,7 @@ fn the_defaults_are_those_of_the_public_interface() {
     assert_eq!(config.ip.ipv6_prefix.bits(), 64);
     assert_eq!(config.shutdown.drain, Duration::ZERO);
     assert_eq!(config.shutdown.grace, Duration::from_secs(10));
-    assert!(!config.auth.disabled);
+    assert!(!config.auth.disabled && config.auth.tokens.is_empty());
     assert_eq!(config.prices.price(None), Cost::ZERO.with_cpu_micros(10_000).unwrap());
     const GIB: u64 = 1 << 30;
     let expected: Vec<_> = [(Kind::Repo, 1), (Kind::User, 1), (Kind::Ip, 2)]
@@ -196,4 +197,55 @@ fn the_default_rule_leaves_alone_what_no_rule_can_move() {
         assert_eq!(policy.ceilings(Kind::User)[Resource::Network].limit, Limit::At(10 << 30), "{written}");
         assert!(policy.adaptations()[Resource::Cpu].is_some());
     }
+}
+
+#[test]
+fn tokens_are_read_and_with_them_the_server_may_listen_anywhere() {
+    // Of "abc" and of "abd".
+    let (old, new) = (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        "A52D159F262B2C6DDB724A61840BEFC36EB30C88877A4030B65CBE86298449C9",
+    );
+    let text = format!(
+        "http.listen = \"0.0.0.0:8080\"\ngrpc.listen = \"[::]:8081\"\n\
+         [[auth.tokens]]\nname = \"gitaly\"\nrole = \"fileserver\"\nnodes = [\"gitaly-01\", \"gitaly-02\"]\n\
+         sha256 = \"{old}\"\n\
+         [[auth.tokens]]\nname = \"gitaly\"\nrole = \"fileserver\"\nnodes = [\"gitaly-02\", \"gitaly-01\"]\n\
+         sha256 = \"{new}\"\n\
+         [[auth.tokens]]\nname = \"rails\"\nrole = \"reader\"\nfile = \"/run/secrets/rails\"\n"
+    );
+    let nodes = ["gitaly-01", "gitaly-02"].map(Into::into).into();
+    let gitaly = Caller {
+        name: "gitaly".into(),
+        role: Role::Fileserver,
+        nodes: Nodes::Named(std::sync::Arc::new(nodes)),
+    };
+    let rails = Caller { name: "rails".into(), role: Role::Reader, nodes: Nodes::All };
+    let config = Config::from_toml(&text).unwrap();
+    assert_eq!(
+        config.auth.tokens,
+        [
+            Token { caller: gitaly.clone(), secret: Secret::Digest(Digest::of("abc")) },
+            Token { caller: gitaly, secret: Secret::Digest(Digest::of("abd")) },
+            Token { caller: rails, secret: Secret::File("/run/secrets/rails".into()) },
+        ]
+    );
+    assert_eq!(config.http.listen.to_string(), "0.0.0.0:8080");
+}
+
+#[test]
+fn certificates_are_read_and_are_enough_to_listen_anywhere() {
+    let text = "http.listen = \"0.0.0.0:8080\"\n\
+                [tls]\ncert = \"/tls/cert.pem\"\nkey = \"/tls/key.pem\"\nclient_ca = \"/tls/ca.pem\"\n\
+                [[auth.certificates]]\nname = \"ops\"\nrole = \"admin\"\nsubject = \"ops.internal\"\n";
+    let config = Config::from_toml(text).unwrap();
+    let expected = Tls {
+        cert: "/tls/cert.pem".into(),
+        key: "/tls/key.pem".into(),
+        client_ca: Some("/tls/ca.pem".into()),
+    };
+    assert_eq!(config.tls, Some(expected));
+    let ops = Caller { name: "ops".into(), role: Role::Admin, nodes: Nodes::All };
+    assert_eq!(config.auth.certificates, [Certificate { caller: ops, subject: "ops.internal".into() }]);
+    assert_eq!(Config::from_toml("").unwrap().tls, None);
 }

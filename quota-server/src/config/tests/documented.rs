@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use quota_core::{Kind, Resource};
 
 use super::defaults::leaves;
+use crate::config::auth::{CERTIFICATE_KEYS, TOKEN_KEYS};
 
 const DOCS: &str = include_str!("../../../../docs/configuration.md");
 
@@ -57,16 +58,20 @@ fn expand(key: &str) -> Vec<String> {
 
 #[test]
 fn the_page_tells_every_setting_with_its_default_and_no_other() {
-    let expected: BTreeMap<String, String> = leaves()
+    let mut expected: BTreeMap<String, String> = leaves()
         .into_iter()
         .map(|(key, value)| match value {
             toml::Value::String(text) => (key, text),
             toml::Value::Integer(number) => (key, number.to_string()),
             toml::Value::Float(number) => (key, number.to_string()),
             toml::Value::Boolean(flag) => (key, flag.to_string()),
+            toml::Value::Array(list) if list.is_empty() => (key, "[]".to_owned()),
             other => panic!("{key}: {other:?}"),
         })
         .collect();
+    // Elements of a list have no defaults.
+    expected.extend(TOKEN_KEYS.map(|key| (format!("auth.tokens[].{key}"), "none".to_owned())));
+    expected.extend(CERTIFICATE_KEYS.map(|key| (format!("auth.certificates[].{key}"), "none".to_owned())));
     let written: BTreeMap<_, _> =
         documented().into_iter().map(|(key, value)| (key, value.trim_matches('"').to_owned())).collect();
     assert_eq!(written, expected);

@@ -37,7 +37,7 @@ fn settings_that_are_no_good_are_told_by_key_and_reason() {
         // out of range
         ("[http]\nlisten = \"localhost:8080\"", "http.listen", "must be an IP address and a port"),
         ("[http]\nlisten = \"127.0.0.1:70000\"", "http.listen", "must be an IP address and a port"),
-        ("[http]\nlisten = \"0.0.0.0:8080\"", "http.listen", "needs `auth.disabled = true`"),
+        ("[http]\nlisten = \"0.0.0.0:8080\"", "http.listen", "no auth.tokens; any other is open to all"),
         ("[grpc]\nlisten = \"[::]:8081\"", "grpc.listen", "needs `auth.disabled = true`"),
         ("[store]\ndeadline = \"0ms\"", "store.deadline", "must be from 1ms to 10s"),
         ("[store]\ndeadline = \"10001ms\"", "store.deadline", "must be from 1ms to 10s"),
@@ -84,6 +84,19 @@ fn settings_that_are_no_good_are_told_by_key_and_reason() {
             "adapt.cpu.rule",
             "must be \"fixed\", \"aimd\", \"double-halve\" or \"blame\"",
         ),
+        ("[tls]\ncert = \"c\"", "tls.cert", "must be given together with tls.key"),
+        ("[tls]\nkey = \"k\"", "tls.key", "must be given together with tls.cert"),
+        ("[tls]\nclient_ca = \"a\"", "tls.client_ca", "must be given together with tls.cert"),
+        (
+            "[[auth.certificates]]\nname = \"a\"\nrole = \"admin\"\nsubject = \"a\"",
+            "auth.certificates",
+            "need tls.client_ca",
+        ),
+        (
+            "[[auth.certificates]]\nname = \"a\"\nrole = \"admin\"",
+            "auth.certificates[0].subject",
+            "must be given",
+        ),
         ("[ip]\nipv6_prefix = 0", "ip.ipv6_prefix", "must be from 1 to 128"),
         ("[ip]\nipv6_prefix = 129", "ip.ipv6_prefix", "must be from 1 to 128"),
         ("[ip]\nipv6_prefix = 320", "ip.ipv6_prefix", "must be from 1 to 128"),
@@ -106,6 +119,54 @@ fn settings_that_are_no_good_are_told_by_key_and_reason() {
         assert!(message.contains(reason), "{text}\n{message}");
         assert!(message.lines().count() <= 2, "{message}");
     }
+}
+
+const DIGEST: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+#[test]
+fn tokens_that_are_no_good_are_told_by_key_and_reason() {
+    let admin = format!("name = \"a\"\nrole = \"admin\"\nsha256 = \"{DIGEST}\"\n");
+    let fileserver = admin.replace("admin", "fileserver");
+    for (token, key, reason) in [
+        ("", "name", "must be given"),
+        ("name = \"\"", "name", "must not be empty"),
+        ("name = \"anonymous\"", "name", "is what everybody is called where there are no tokens"),
+        ("name = \"a\\nb\"", "name", "must not contain control characters"),
+        ("name = 5", "name", "must be a string"),
+        ("name = \"a\"", "role", "must be given"),
+        ("name = \"a\"\nrole = \"root\"", "role", "must be \"fileserver\", \"reader\" or \"admin\""),
+        ("name = \"a\"\nrole = \"admin\"", "sha256", "must be given, or file"),
+        ("name = \"a\"\nrole = \"admin\"\nfile = \"\"", "file", "must be the path of a file"),
+        ("name = \"a\"\nrole = \"admin\"\nsha256 = \"ba78\"", "sha256", "must be 64 hexadecimal digits"),
+        (&format!("{admin}file = \"/token\""), "file", "must not be given with sha256"),
+        (&format!("{admin}token = \"s3cret\""), "token", "known here: name, role, nodes, sha256, file"),
+        (&format!("{admin}nodes = [\"n\"]"), "nodes", "are of a fileserver alone"),
+        (&fileserver, "nodes", "must name the nodes that the fileserver may speak for"),
+        (&format!("{fileserver}nodes = []"), "nodes", "must name the nodes"),
+        (&format!("{fileserver}nodes = [\"\"]"), "nodes", "must name the nodes"),
+        (&format!("{fileserver}nodes = \"n\""), "nodes", "must be a list of strings"),
+        (&format!("{fileserver}nodes = [5]"), "nodes", "must be a list of strings"),
+        (&format!("{fileserver}nodes = [\"a\\tb\"]"), "nodes", "each must not contain control characters"),
+    ] {
+        let message = refusal(Config::from_toml(&format!("[[auth.tokens]]\n{token}\n")));
+        let expected = format!("configuration text: auth.tokens[0].{key}: ");
+        assert!(message.starts_with(&expected) && message.contains(reason), "{token}\n{message}");
+    }
+    let two = |second: &str| {
+        refusal(Config::from_toml(&format!("[[auth.tokens]]\n{admin}[[auth.tokens]]\n{second}")))
+    };
+    let twice = two(&admin.replace("\"a\"", "\"b\""));
+    assert!(twice.contains("auth.tokens[1].name: must have a token of its own"), "{twice}");
+    let ambiguous = two(&admin.replace("admin", "reader").replace("ba78", "ba79"));
+    assert!(ambiguous.contains("auth.tokens[1].name: is another's, with another role"), "{ambiguous}");
+    for list in
+        ["auth.tokens = 5", "auth.tokens = \"s3cret\"", "auth.tokens = [5]", "auth.tokens = { name = \"a\" }"]
+    {
+        let message = refusal(Config::from_toml(list));
+        assert!(message.contains("auth.tokens: must be a list of tables"), "{message}");
+    }
+    let disabled = refusal(Config::from_toml(&format!("auth.disabled = true\n[[auth.tokens]]\n{admin}")));
+    assert!(disabled.contains("auth.disabled: must not be true where there are auth.tokens"), "{disabled}");
 }
 
 #[test]

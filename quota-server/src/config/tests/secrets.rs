@@ -25,6 +25,12 @@ fn a_password_is_in_no_message() {
         "[store]\nfail = \"redis://app:hunter2@redis\"",
         "[store]\npool_size = \"redis://app:hunter2@redis\"",
         "[auth]\ndisabled = \"redis://app:hunter2@redis\"",
+        "[[auth.tokens]]\nname = \"a\"\nrole = \"admin\"\nsha256 = \"hunter2\"",
+        "[[auth.tokens]]\nname = \"a\"\nrole = \"hunter2\"",
+        "[[auth.tokens]]\nname = \"a\"\nrole = \"admin\"\nfile = [\"hunter2\"]",
+        "[[auth.tokens]]\nname = \"a\"\nrole = \"admin\"\ntoken = \"hunter2\"",
+        "auth.tokens = [\"hunter2\"]",
+        "auth.tokens = \"hunter2\"",
         "[http]\nlisten = \"redis://app:hunter2@redis\"",
         "[window]\nlength = \"redis://app:hunter2@redis\"",
         "[limits.user.cpu]\nmax = \"redis://app:hunter2@redis\"",
@@ -46,7 +52,15 @@ fn a_password_is_in_no_message() {
         assert!(!error.to_string().contains(PASSWORD), "{error}");
         assert!(!format!("{error:?}").contains(PASSWORD), "{error:?}");
     }
-    for name in ["STORE", "STORE__URL", "STORE__URLX", "STORE__POOL_SIZE", "STORE__FAIL", "AUTH__DISABLED"] {
+    for name in [
+        "STORE",
+        "STORE__URL",
+        "STORE__URLX",
+        "STORE__POOL_SIZE",
+        "STORE__FAIL",
+        "AUTH__DISABLED",
+        "AUTH__TOKENS",
+    ] {
         let name = format!("QUOTA__{name}");
         assert!(!refusal(from_env(&[(&name, "redis://app:hunter2@redis:x")])).contains(PASSWORD));
     }

@@ -1,0 +1,61 @@
+use super::Role;
+
+/// What it takes to ask for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing.
+    Open,
+    /// This role, or `admin`.
+    Least(Role),
+}
+
+const OPEN: Access = Access::Open;
+const FILESERVER: Access = Access::Least(Role::Fileserver);
+const READER: Access = Access::Least(Role::Reader);
+
+/// Every route, by method and path as the router has it.
+const ROUTES: &[(&str, &str, Access)] = &[
+    ("POST", "/v1/check", FILESERVER),
+    ("POST", "/v1/report", FILESERVER),
+    ("POST", "/v1/pressure", FILESERVER),
+    ("GET", "/v1/accounts/{kind}/{*id}", READER),
+    ("GET", "/v1/backoff", READER),
+    ("GET", "/v1/nodes", READER),
+    ("GET", "/v1/nodes/{*node}", READER),
+    ("GET", "/", READER),
+    ("GET", "/dashboard/live", READER),
+    ("GET", "/dashboard/accounts", READER),
+    ("GET", "/dashboard/accounts/{kind}/{*id}", READER),
+    ("GET", "/dashboard/style.css", OPEN),
+    ("GET", "/dashboard/live.js", OPEN),
+    ("GET", "/metrics", OPEN),
+    ("GET", "/healthz", OPEN),
+    ("GET", "/readyz", OPEN),
+    ("GET", "/openapi.json", OPEN),
+];
+
+/// Every method of gRPC, by its path.
+const METHODS: &[(&str, Access)] = &[
+    ("/quota.v1.QuotaService/Check", FILESERVER),
+    ("/quota.v1.QuotaService/Report", FILESERVER),
+    ("/quota.v1.QuotaService/ReportPressure", FILESERVER),
+    ("/quota.v1.QuotaService/GetStanding", READER),
+    ("/quota.v1.QuotaService/Backoff", READER),
+    ("/quota.v1.QuotaService/ListNodes", READER),
+    ("/grpc.health.v1.Health/Check", OPEN),
+    ("/grpc.health.v1.Health/Watch", OPEN),
+    ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", READER),
+    ("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", READER),
+];
+
+impl Access {
+    /// To a route. What has no entry is not served.
+    pub(crate) fn of_route(method: &str, path: &str) -> Option<Self> {
+        ROUTES.iter().find(|route| (route.0, route.1) == (method, path)).map(|route| route.2)
+    }
+
+    /// To a method of gRPC. What has no entry is not served.
+    pub(crate) fn of_method(path: &str) -> Option<Self> {
+        METHODS.iter().find(|method| method.0 == path).map(|method| method.1)
+    }
+}

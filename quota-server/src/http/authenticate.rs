@@ -1,0 +1,79 @@
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
+
+use super::problem::Problem;
+use crate::auth::{Access, Auth};
+use crate::quota::Quota;
+use crate::tls::Peer;
+
+/// Who may ask for one route.
+#[derive(Clone)]
+pub(super) struct Guard {
+    pub(super) access: Access,
+    /// A browser shows the token as a password: it asks for one, and cannot show it otherwise. Nowhere else, since a browser
+    /// shows it to whatever page sends it here, and what is here changes nothing.
+    pub(super) is_page: bool,
+    pub(super) auth: Arc<Auth>,
+    pub(super) quota: Arc<Quota>,
+}
+
+/// Lets those through who may. What others send is not read.
+pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+    let named = request.extensions().get().and_then(|Peer(named)| named.as_ref());
+    let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let authorization = match authorization {
+        Some(basic) if guard.is_page => Some(as_bearer(basic)),
+        other => other.map(Cow::Borrowed),
+    };
+    match guard.auth.authorize(guard.access, authorization.as_deref(), named) {
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
+        Err(refusal) => {
+            let asks = guard.is_page && refusal.is_of_nobody();
+            let mut response = Problem::from(guard.quota.refused(refusal)).into_response();
+            if asks {
+                response
+                    .headers_mut()
+                    .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"quota\""));
+            }
+            response
+        }
+    }
+}
+
+/// The password of `Basic` (RFC 7617) as a token; anything else as it is.
+fn as_bearer(authorization: &str) -> Cow<'_, str> {
+    let password = || {
+        let (scheme, encoded) = authorization.split_once(' ')?;
+        let decoded =
+            STANDARD.decode(encoded.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+        let (_, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
+        Some(format!("Bearer {password}"))
+    };
+    password().map_or(Cow::Borrowed(authorization), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_a_token_and_what_is_none_stays_as_it_is() {
+        assert_eq!(as_bearer(&format!("basic {}", STANDARD.encode("me:to:ken"))), "Bearer to:ken");
+        for other in ["Bearer t", "Basic", "Basic !", &format!("Basic {}", STANDARD.encode("nothing"))] {
+            assert_eq!(as_bearer(other), other);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Who may ask what, over both protocols.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
+
+mod client;
+mod grpc;
+mod https;
+mod nodes;
+mod roles;
+mod rotation;
+mod tls;
+mod tokens;
