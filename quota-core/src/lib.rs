@@ -8,6 +8,7 @@ pub mod account;
 mod adapt;
 mod cost;
 mod decision;
+mod heaviest;
 #[cfg(feature = "keys")]
 mod key;
 mod ledger;
@@ -26,6 +27,7 @@ pub use adapt::{
 };
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject, Verdict, decide};
+pub use heaviest::{Heaviest, Kept, Lately, Slices};
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
 pub use limit::{Bound, Limit, Mode};
 pub use marks::{Mark, Marks, Source};

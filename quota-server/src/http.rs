@@ -4,6 +4,7 @@ mod amounts;
 mod backoff;
 mod bounded;
 mod check;
+mod denials;
 mod extract;
 mod nodes;
 mod object;
@@ -15,6 +16,7 @@ mod rate_limit;
 mod report;
 mod serve;
 mod standing;
+mod top;
 
 use std::sync::Arc;
 
@@ -37,7 +39,7 @@ struct Http {
 }
 
 /// Every path, and what answers there. `openapi.json` describes the same.
-fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
+fn routes() -> [(&'static str, MethodRouter<Http>); 14] {
     [
         ("/v1/check", post(check::check)),
         ("/v1/report", post(report::report)),
@@ -46,6 +48,9 @@ fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
         ("/v1/backoff", get(backoff::backoff)),
         ("/v1/nodes", get(nodes::nodes)),
         ("/v1/nodes/{*node}", get(nodes::node)),
+        ("/v1/top", get(top::top)),
+        ("/v1/denials", get(denials::denials)),
+        ("/v1/denials/stream", get(denials::stream)),
         ("/metrics", get(operator::metrics)),
         ("/healthz", get(operator::healthz)),
         ("/readyz", get(operator::readyz)),

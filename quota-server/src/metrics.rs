@@ -58,14 +58,26 @@ pub enum Operation {
     Calibrate,
     /// Nodes.
     Nodes,
+    /// Post.
+    Post,
+    /// Posts.
+    Posts,
     /// Probe.
     Probe,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 6] =
-        [Self::Admit, Self::Settle, Self::Usage, Self::Calibrate, Self::Nodes, Self::Probe];
+    pub const ALL: [Self; 8] = [
+        Self::Admit,
+        Self::Settle,
+        Self::Usage,
+        Self::Calibrate,
+        Self::Nodes,
+        Self::Post,
+        Self::Posts,
+        Self::Probe,
+    ];
 
     /// The label.
     pub const fn as_str(self) -> &'static str {
@@ -75,6 +87,8 @@ impl Operation {
             Self::Usage => "usage",
             Self::Calibrate => "calibrate",
             Self::Nodes => "nodes",
+            Self::Post => "post",
+            Self::Posts => "posts",
             Self::Probe => "probe",
         }
     }

@@ -3,6 +3,7 @@
 mod backoff;
 mod check;
 mod denials;
+mod denied;
 mod error;
 mod explanation;
 mod names;
@@ -15,10 +16,12 @@ mod reservation;
 mod retry;
 mod standing;
 mod steps;
+mod top;
 mod words;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use quota_core::{
     Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, PerResource, Subject, Timestamp, Verdict,
     WindowLength, decide,
@@ -28,6 +31,8 @@ use quota_proto::UsedHere;
 pub use backoff::{Backoff, BackoffRequest};
 pub use check::{CheckRequest, CheckResponse, Decision};
 pub use denials::Denials;
+pub(crate) use denied::DenialRecord;
+pub use denied::{DenialCount, DenialEvent, DenialEvents, DenialReport, DenialsRequest, Listening, Told};
 pub use error::QuotaError;
 pub use explanation::{AccountLimit, Denial, Explanation};
 pub use names::Label;
@@ -39,6 +44,8 @@ pub use report::{ChargeRequest, ReportRequest, Reported};
 pub use reservation::Reservation;
 pub use retry::{Jitter, Retry};
 pub use standing::{Standing, StandingRequest};
+pub(crate) use top::Consumers;
+pub use top::{Consumer, Top, TopRequest};
 pub use words::denial_in_words;
 
 use crate::config::{FailPolicy, Policy, Prices};
@@ -79,6 +86,12 @@ pub struct Quota {
     pub metrics: Arc<Metrics>,
     /// What is said of denials in the log.
     pub denials: Arc<Denials>,
+    /// What was denied in the last hours.
+    pub(crate) record: Mutex<DenialRecord>,
+    /// Those who follow denials.
+    pub denial_events: DenialEvents,
+    /// Who consumed most lately.
+    pub(crate) consumers: Consumers,
     /// How answers that name a wait are spread.
     pub jitter: Jitter,
 }

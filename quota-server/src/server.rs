@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -9,7 +10,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::config::{Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
-use crate::quota::{Denials, Jitter, NodeLimits, Quota};
+use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Quota};
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::{REQUEST_TIMEOUT, grpc, http};
@@ -20,6 +21,9 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 
 /// How often the store is looked at for those who follow whether the server is ready.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often other servers on the store are told what this one saw.
+const POST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
 const MAX_CANCELLED_STREAMS: usize = 10_000;
@@ -86,11 +90,17 @@ impl Server {
             ipv6_prefix: config.ip.ipv6_prefix,
             metrics,
             denials,
+            record: Mutex::default(),
+            denial_events: DenialEvents::default(),
+            consumers: Consumers::new(config.window),
             jitter: Jitter::default(),
         });
         // Before the first check: a node's limits may be lower than those of a node that is not known.
         quota.refresh_nodes().await;
         upkeep.spawn(refresh_nodes(Arc::clone(&quota)));
+        if kind == StoreKind::Redis {
+            upkeep.spawn(post(Arc::clone(&quota)));
+        }
         let readiness = Arc::new(Readiness::new(Arc::clone(&quota.store), kind));
         upkeep.spawn(refresh_readiness(Arc::clone(&readiness)));
 
@@ -206,6 +216,15 @@ async fn refresh_nodes(quota: Arc<Quota>) {
     loop {
         tokio::time::sleep(REFRESH_INTERVAL).await;
         quota.refresh_nodes().await;
+    }
+}
+
+/// Tells other servers on the store what this one saw.
+async fn post(quota: Arc<Quota>) {
+    loop {
+        tokio::time::sleep(POST_INTERVAL).await;
+        quota.post_top().await;
+        quota.post_denials().await;
     }
 }
 

@@ -1,5 +1,7 @@
 //! Messages to requests of the service, and its answers to messages.
 
+mod lists;
+
 use std::time::Duration;
 
 use quota_core::{Account, Cost, Ipv6Prefix, Kind, Limit, Resource};
@@ -8,6 +10,7 @@ use quota_proto::{
     wire_limits, wire_pressure,
 };
 
+pub(super) use self::lists::{denials, top};
 use crate::quota::{
     AccountLimit, Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Denial,
     Explanation, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest, Reported,

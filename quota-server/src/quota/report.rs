@@ -97,10 +97,19 @@ impl Quota {
         let applied = if duplicate { 0 } else { request.charges.len() as u32 - dropped_old };
         if duplicate {
             self.metrics.reports_duplicate.inc();
+        } else {
+            self.tell_consumers(&report);
         }
         self.metrics.charges_applied.inc_by(applied.into());
         self.metrics.charges_dropped_old.inc_by(dropped_old.into());
         Ok(Reported { applied, dropped_old, duplicate })
+    }
+
+    fn tell_consumers(&self, report: &Report) {
+        for Entry { account, charges, .. } in &report.entries {
+            let cost = charges.iter().fold(Cost::ZERO, |sum, charge| sum.plus(charge.cost));
+            self.consumers.spent(account, cost);
+        }
     }
 
     /// The report by account, without what is older than the window, and how many charges that is.

@@ -77,6 +77,40 @@ pub(crate) enum Request {
     Pressure(Pressure),
     /// One of this name, or all.
     Nodes(Option<&'static str>),
+    Top(Top),
+    Denials(Denials),
+}
+
+/// Who is heaviest; names of kinds and resources are texts, so that unknown ones can be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Top {
+    pub(crate) kind: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) node: String,
+    pub(crate) limit: Option<u32>,
+}
+
+pub(crate) fn top(kind: &'static str, resource: &'static str) -> Top {
+    Top { kind, resource, ..Top::default() }
+}
+
+impl Top {
+    pub(crate) fn on(self, node: &str) -> Self {
+        Self { node: node.to_owned(), ..self }
+    }
+
+    pub(crate) fn limit(self, limit: u32) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+}
+
+/// What was denied.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Denials {
+    pub(crate) since_seconds: Option<f64>,
+    /// Empty: all.
+    pub(crate) kind: &'static str,
+    pub(crate) limit: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -246,6 +280,18 @@ impl From<Check> for Request {
 impl From<Report> for Request {
     fn from(report: Report) -> Self {
         Self::Report(report)
+    }
+}
+
+impl From<Top> for Request {
+    fn from(top: Top) -> Self {
+        Self::Top(top)
+    }
+}
+
+impl From<Denials> for Request {
+    fn from(denials: Denials) -> Self {
+        Self::Denials(denials)
     }
 }
 
