@@ -111,7 +111,10 @@ impl Http {
     /// GET of a stream of events, which is read as it comes.
     pub async fn events(&self, path: &str) -> Events {
         let response = self.client.get(self.url(path)).send().await.expect("an answer");
-        assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &EVENTS.parse().expect("a value")));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["content-type"]),
+            (200, &EVENTS.parse().expect("a value"))
+        );
         Events { response, unread: String::new() }
     }
 

@@ -1,6 +1,8 @@
 //! Both stores keep the contract.
 
-use quota_tests::contract::{Fixture, admission, boards, clock, limits, marks, names, nodes, releases, settlement};
+use quota_tests::contract::{
+    Fixture, admission, boards, clock, limits, marks, names, nodes, releases, settlement,
+};
 
 mod memory {
     use super::*;

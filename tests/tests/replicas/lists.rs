@@ -33,8 +33,7 @@ async fn spend(server: &Clients, id: &str, cpu: f64) {
 }
 
 async fn deny(server: &Clients, id: &str, rpc: &str) {
-    let answer =
-        server.http.post("/v1/check", &json!({ "rpc": rpc, "accounts": { "user": id } })).await;
+    let answer = server.http.post("/v1/check", &json!({ "rpc": rpc, "accounts": { "user": id } })).await;
     assert_eq!(answer.status, 429, "{}", answer.text());
 }
 
@@ -81,7 +80,13 @@ async fn a_post_that_cannot_be_read_is_missing_and_nothing_else() {
     let mut client = redis.client().await;
     for board in ["top", "denials"] {
         let now = format!("{}", i64::MAX / 2);
-        redis::cmd("ZADD").arg(format!("q1:{board}")).arg(now).arg("x-0").exec_async(&mut client).await.unwrap();
+        redis::cmd("ZADD")
+            .arg(format!("q1:{board}"))
+            .arg(now)
+            .arg("x-0")
+            .exec_async(&mut client)
+            .await
+            .unwrap();
         let key = format!("q1:{board}:{{x-0}}");
         redis::cmd("SET").arg(key).arg("garbage").exec_async(&mut client).await.unwrap();
     }
