@@ -11,6 +11,7 @@ mod object;
 mod openapi;
 mod operator;
 mod pressure;
+mod prices;
 mod problem;
 mod rate_limit;
 mod report;
@@ -39,7 +40,7 @@ struct Http {
 }
 
 /// Every path, and what answers there. `openapi.json` describes the same.
-fn routes() -> [(&'static str, MethodRouter<Http>); 14] {
+fn routes() -> [(&'static str, MethodRouter<Http>); 15] {
     [
         ("/v1/check", post(check::check)),
         ("/v1/report", post(report::report)),
@@ -51,6 +52,7 @@ fn routes() -> [(&'static str, MethodRouter<Http>); 14] {
         ("/v1/top", get(top::top)),
         ("/v1/denials", get(denials::denials)),
         ("/v1/denials/stream", get(denials::stream)),
+        ("/v1/prices", get(prices::prices)),
         ("/metrics", get(operator::metrics)),
         ("/healthz", get(operator::healthz)),
         ("/readyz", get(operator::readyz)),

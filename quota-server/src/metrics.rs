@@ -2,6 +2,7 @@
 //! account or path is ever one.
 
 mod nodes;
+mod requests;
 
 use prometheus::{
     Encoder as _, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
@@ -11,6 +12,7 @@ use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
 pub use self::nodes::{CutFigures, NodeMetrics};
+pub use self::requests::RequestMetrics;
 use crate::config::Policy;
 use crate::store::Cause;
 
@@ -114,6 +116,8 @@ pub struct Metrics {
     pub excess_releases: IntCounter,
     /// Windows dated back, since the store's clock had stepped back.
     pub windows_rebased: IntCounter,
+    /// What requests that have finished cost.
+    pub requests: RequestMetrics,
     /// Pressure and limits by node.
     pub nodes: NodeMetrics,
     /// When the limits of the nodes were last read.
@@ -201,6 +205,7 @@ impl Metrics {
                 "quota_windows_rebased_total",
                 "Windows and intervals dated back, since the store's clock had stepped back.",
             )?,
+            requests: RequestMetrics::new(&registry)?,
             nodes: NodeMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,

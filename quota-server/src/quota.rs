@@ -6,6 +6,7 @@ mod denials;
 mod denied;
 mod error;
 mod explanation;
+mod facts;
 mod names;
 mod node_limits;
 mod nodes;
@@ -35,6 +36,8 @@ pub(crate) use denied::DenialRecord;
 pub use denied::{DenialCount, DenialEvent, DenialEvents, DenialReport, DenialsRequest, Listening, Told};
 pub use error::QuotaError;
 pub use explanation::{AccountLimit, Denial, Explanation};
+pub(crate) use facts::FactRecord;
+pub use facts::{Finished, PricesRequest, RpcCosts};
 pub use names::Label;
 pub use node_limits::NodeLimits;
 pub use nodes::{NodeCalibration, NodeStanding};
@@ -90,6 +93,10 @@ pub struct Quota {
     pub(crate) record: Mutex<DenialRecord>,
     /// Those who follow denials.
     pub denial_events: DenialEvents,
+    /// What requests cost lately.
+    pub(crate) facts: Mutex<FactRecord>,
+    /// The share of requests that finished of which a line is written, 0 to 1.
+    pub logged_requests: f64,
     /// Who consumed most lately.
     pub(crate) consumers: Consumers,
     /// How answers that name a wait are spread.

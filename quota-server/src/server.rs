@@ -91,6 +91,8 @@ impl Server {
             metrics,
             denials,
             record: Mutex::default(),
+            facts: Mutex::default(),
+            logged_requests: config.log.requests,
             denial_events: DenialEvents::default(),
             consumers: Consumers::new(config.window),
             jitter: Jitter::default(),

@@ -250,6 +250,18 @@ pub struct Charge {
     /// How much of the reservation this gives back; all of it, if absent.
     #[prost(message, optional, tag = "5")]
     pub release: ::core::option::Option<Cost>,
+    /// The full method name of the request that this is a charge of, at most 256 bytes.
+    #[prost(string, tag = "6")]
+    pub rpc: ::prost::alloc::string::String,
+    /// It has finished, and this is its last charge: what it cost counts for the prices of its RPC, where that is named.
+    #[prost(bool, tag = "7")]
+    pub finished: bool,
+    /// Of one that has finished: how long it ran; absent where that is not known.
+    #[prost(message, optional, tag = "8")]
+    pub wall: ::core::option::Option<::prost_types::Duration>,
+    /// Of one that has finished: what it cost in all, where earlier charges had parts of it. This charge's cost, if absent.
+    #[prost(message, optional, tag = "9")]
+    pub total: ::core::option::Option<Cost>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportResponse {

@@ -13,8 +13,8 @@ use quota_proto::{
 pub(super) use self::lists::{denials, top};
 use crate::quota::{
     AccountLimit, Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Denial,
-    Explanation, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest, Reported,
-    Retry, Standing, StandingRequest,
+    Explanation, Finished, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest,
+    Reported, Retry, Standing, StandingRequest,
 };
 
 pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
@@ -44,11 +44,15 @@ pub(super) fn report(wire: v1::ReportRequest, prefix: Ipv6Prefix) -> Result<Repo
 
 fn charge(wire: v1::Charge, prefix: Ipv6Prefix) -> Result<ChargeRequest, Invalid> {
     let release = wire.release.map(|release| cost(release, "release")).transpose()?;
+    let spent = cost(wire.cost.unwrap_or_default(), "cost")?;
+    let total = wire.total.map(|total| cost(total, "total")).transpose()?;
+    let wall = wire.wall.map(|wall| age(Some(&wall), "wall")).transpose()?;
     Ok(ChargeRequest {
         accounts: accounts(wire.accounts.as_ref(), prefix)?,
-        cost: cost(wire.cost.unwrap_or_default(), "cost")?,
+        cost: spent,
         age: age(wire.age.as_ref(), "age")?,
         release: ChargeRequest::release(&wire.reservation, release)?,
+        finished: Finished::read(Some(&wire.rpc), wire.finished, total.unwrap_or(spent), wall)?,
     })
 }
 

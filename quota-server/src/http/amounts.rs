@@ -111,8 +111,13 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Duration, D:
     Ok(exact_seconds(json)?.min(Duration::from_secs(86_400)))
 }
 
-/// The same, however long; where it does not fit, the longest there is.
-pub(super) fn exact_seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Duration, D::Error> {
+/// The same, however long, and known whether it is absent.
+pub(super) fn some_seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Duration>, D::Error> {
+    exact_seconds(json).map(Some)
+}
+
+/// Where it does not fit, the longest there is.
+fn exact_seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Duration, D::Error> {
     let seconds = f64::deserialize(json)?;
     if !seconds.is_finite() || seconds.is_sign_negative() {
         return Err(D::Error::invalid_value(Unexpected::Float(seconds), &"a number that is not negative"));

@@ -23,14 +23,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DenialsParams {
-    #[serde(default, deserialize_with = "since")]
+    #[serde(default, deserialize_with = "amounts::some_seconds")]
     since_seconds: Option<Duration>,
     kind: Option<String>,
     limit: Option<u32>,
-}
-
-fn since<'de, D: serde::Deserializer<'de>>(text: D) -> Result<Option<Duration>, D::Error> {
-    amounts::exact_seconds(text).map(Some)
 }
 
 impl DenialsParams {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use quota_core::{Account, Accounts, Charge, Cost, Mark, Release, Source};
 use quota_proto::Invalid;
 
-use super::{Label, Quota, QuotaError, Reservation};
+use super::{Finished, Label, Quota, QuotaError, Reservation};
 use crate::store::{Entry, MAX_CHARGES, Report};
 
 /// What a fileserver consumed.
@@ -31,6 +31,8 @@ pub struct ChargeRequest {
     pub age: Duration,
     /// What is given back.
     pub release: Option<Reservation>,
+    /// The request, where it has finished and its RPC is told.
+    pub finished: Option<Finished>,
 }
 
 /// What became of a report.
@@ -99,6 +101,7 @@ impl Quota {
             self.metrics.reports_duplicate.inc();
         } else {
             self.tell_consumers(&report);
+            self.take_down_finished(&request);
         }
         self.metrics.charges_applied.inc_by(applied.into());
         self.metrics.charges_dropped_old.inc_by(dropped_old.into());

@@ -7,6 +7,7 @@ mod breaches;
 mod cuts;
 mod denials;
 mod nodes;
+mod prices;
 mod refusals;
 mod releases;
 mod reports;

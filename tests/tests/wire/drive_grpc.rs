@@ -287,6 +287,10 @@ fn charge(charge: &Charge, last: Option<&str>) -> v1::Charge {
             Carried::Text(text) => text.clone(),
         },
         release: charge.release.map(cost),
+        rpc: charge.rpc.clone(),
+        finished: charge.finished.is_some(),
+        wall: charge.finished.map(|finished| seconds(finished.wall_seconds)),
+        total: charge.finished.and_then(|finished| finished.total).map(cost),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Breach, Class, Consumer, DenialCount, Limits, Node, Seen, Standing};
 use crate::request::{
-    Amounts, Carried, Charge, Check, Denials, Heavy, Names, Pressure, Report, Request, Top,
+    Amounts, Carried, Charge, Check, Denials, Finished, Heavy, Names, Pressure, Report, Request, Top,
 };
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
@@ -358,6 +358,15 @@ fn charge_body(charge: &Charge, last: Option<&str>) -> Value {
     }
     if let Some(release) = charge.release {
         body["release"] = cost(release);
+    }
+    if !charge.rpc.is_empty() {
+        body["rpc"] = charge.rpc.as_str().into();
+    }
+    if let Some(Finished { wall_seconds, total }) = charge.finished {
+        (body["finished"], body["wall_seconds"]) = (true.into(), wall_seconds.into());
+        if let Some(total) = total {
+            body["total"] = cost(total);
+        }
     }
     body
 }

@@ -183,6 +183,16 @@ pub(crate) struct Charge {
     pub(crate) age_seconds: f64,
     pub(crate) reservation: Carried,
     pub(crate) release: Option<Amounts>,
+    /// Empty: not told.
+    pub(crate) rpc: String,
+    pub(crate) finished: Option<Finished>,
+}
+
+/// A request that has finished: how long it ran, and what it cost in all where that is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) wall_seconds: f64,
+    pub(crate) total: Option<Amounts>,
 }
 
 /// What a charge carries as its reservation.
@@ -256,6 +266,14 @@ impl Charge {
 
     pub(crate) fn with(self, reservation: &str) -> Self {
         Self { reservation: Carried::Text(reservation.to_owned()), ..self }
+    }
+
+    pub(crate) fn of_rpc(self, rpc: &str) -> Self {
+        Self { rpc: rpc.to_owned(), ..self }
+    }
+
+    pub(crate) fn finished(self, wall_seconds: f64, total: Option<Amounts>) -> Self {
+        Self { finished: Some(Finished { wall_seconds, total }), ..self }
     }
 
     pub(crate) fn releases(self, amounts: Amounts) -> Self {

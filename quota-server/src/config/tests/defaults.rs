@@ -37,6 +37,7 @@ fn the_defaults_hold_every_setting() {
         "window.length",
         "ip.ipv6_prefix",
         "auth.disabled",
+        "log.requests",
         "shutdown.drain",
         "shutdown.grace",
     ]
