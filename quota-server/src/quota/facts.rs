@@ -5,8 +5,8 @@ mod record;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::{Cost, Histogram, PerResource};
-use quota_proto::Invalid;
+use quota_core::{Account, Accounts, Cost, Histogram, Kind, PerResource};
+use quota_proto::{Invalid, v1};
 
 pub(crate) use self::record::FactRecord;
 use super::{Label, Quota, ReportRequest};
@@ -90,16 +90,16 @@ impl Quota {
         }
     }
 
-    fn log_finished(&self, report: &ReportRequest, accounts: &quota_core::Accounts, finished: &Finished) {
-        let of = |kind| accounts.as_slice().iter().find(|account| account.kind() == kind).map(|one| one.id());
-        let cost = quota_proto::v1::Cost::from(finished.cost);
+    fn log_finished(&self, report: &ReportRequest, accounts: &Accounts, finished: &Finished) {
+        let of = |kind| accounts.as_slice().iter().find(|account| account.kind() == kind).map(Account::id);
+        let cost = v1::Cost::from(finished.cost);
         tracing::info!(
             target: "request",
             rpc = &*finished.rpc,
             node = report.node.as_str(),
-            repo = of(quota_core::Kind::Repo),
-            user = of(quota_core::Kind::User),
-            ip = of(quota_core::Kind::Ip),
+            repo = of(Kind::Repo),
+            user = of(Kind::User),
+            ip = of(Kind::Ip),
             cpu_seconds = cost.cpu_micros as f64 / 1e6,
             memory_byte_seconds = cost.memory_byte_seconds,
             network_bytes = cost.network_bytes,
