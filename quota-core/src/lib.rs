@@ -8,6 +8,8 @@ pub mod account;
 mod adapt;
 mod cost;
 mod decision;
+mod heaviest;
+mod histogram;
 #[cfg(feature = "keys")]
 mod key;
 mod ledger;
@@ -26,6 +28,8 @@ pub use adapt::{
 };
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject, Verdict, decide};
+pub use heaviest::{Heaviest, Kept, Lately, Slices};
+pub use histogram::Histogram;
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
 pub use limit::{Bound, Limit, Mode};
 pub use marks::{Mark, Marks, Source};

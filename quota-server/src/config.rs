@@ -52,8 +52,17 @@ pub struct Config {
     pub auth: Auth,
     /// What TLS is spoken with; none: connections are taken as they are.
     pub tls: Option<Tls>,
+    /// What is written to the log beside what always is.
+    pub log: Log,
     /// How the server stops.
     pub shutdown: Shutdown,
+}
+
+/// What is written to the log beside what always is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Log {
+    /// The share of requests that finished of which a line with their cost is written, 0 to 1.
+    pub requests: f64,
 }
 
 /// An API's address.
@@ -138,9 +147,14 @@ impl Config {
             ip: Ip { ipv6_prefix: settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)? },
             auth,
             tls,
+            log: Log { requests: settings.decimal(&["log", "requests"], share)? },
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
         })
     }
+}
+
+fn share(value: f64) -> Result<f64, String> {
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("must be from 0 to 1".into()) }
 }
 
 fn shutdown(settings: &Settings, name: &str) -> Result<Duration, ConfigError> {

@@ -12,9 +12,9 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
-    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListNodesRequest,
-    ListNodesResponse, ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse,
-    Standing,
+    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListDenialsRequest,
+    ListDenialsResponse, ListNodesRequest, ListNodesResponse, ListTopRequest, ListTopResponse,
+    ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse, Standing,
 };
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
@@ -129,5 +129,20 @@ impl QuotaService for Grpc {
         let node = convert::nodes(request.get_ref()).map_err(status)?;
         let nodes = self.0.list_nodes(&node).await.map_err(status)?;
         Ok(Response::new(ListNodesResponse { nodes: nodes.into_iter().map(Into::into).collect() }))
+    }
+
+    async fn list_top(&self, request: Request<ListTopRequest>) -> Result<Response<ListTopResponse>, Status> {
+        let request = convert::top(request.get_ref()).map_err(status)?;
+        let top = self.0.top(request).await.map_err(status)?;
+        Ok(Response::new(top.into()))
+    }
+
+    async fn list_denials(
+        &self,
+        request: Request<ListDenialsRequest>,
+    ) -> Result<Response<ListDenialsResponse>, Status> {
+        let request = convert::denials(request.get_ref()).map_err(status)?;
+        let report = self.0.list_denials(request).await.map_err(status)?;
+        Ok(Response::new(report.into()))
     }
 }

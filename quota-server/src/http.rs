@@ -6,17 +6,20 @@ mod backoff;
 mod bounded;
 mod check;
 mod dashboard;
+mod denials;
 mod extract;
 mod nodes;
 mod object;
 mod openapi;
 mod operator;
 mod pressure;
+mod prices;
 mod problem;
 mod rate_limit;
 mod report;
 mod serve;
 mod standing;
+mod top;
 
 use std::sync::Arc;
 
@@ -73,7 +76,7 @@ fn page<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route 
 }
 
 /// Every route of the API. `openapi.json` describes the same.
-fn routes() -> [Route; 11] {
+fn routes() -> [Route; 15] {
     [
         post("/v1/check", check::check),
         post("/v1/report", report::report),
@@ -82,6 +85,10 @@ fn routes() -> [Route; 11] {
         get("/v1/backoff", backoff::backoff),
         get("/v1/nodes", nodes::nodes),
         get("/v1/nodes/{*node}", nodes::node),
+        get("/v1/top", top::top),
+        get("/v1/denials", denials::denials),
+        get("/v1/denials/stream", denials::stream),
+        get("/v1/prices", prices::prices),
         get("/metrics", operator::metrics),
         get("/healthz", operator::healthz),
         get("/readyz", operator::readyz),

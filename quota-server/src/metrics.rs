@@ -2,6 +2,7 @@
 //! account or path is ever one.
 
 mod nodes;
+mod requests;
 
 use prometheus::{
     Encoder as _, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
@@ -11,6 +12,7 @@ use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
 pub use self::nodes::{CutFigures, NodeMetrics};
+pub use self::requests::RequestMetrics;
 use crate::auth::Refusal;
 use crate::config::Policy;
 use crate::store::Cause;
@@ -59,14 +61,26 @@ pub enum Operation {
     Calibrate,
     /// Nodes.
     Nodes,
+    /// Post.
+    Post,
+    /// Posts.
+    Posts,
     /// Probe.
     Probe,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 6] =
-        [Self::Admit, Self::Settle, Self::Usage, Self::Calibrate, Self::Nodes, Self::Probe];
+    pub const ALL: [Self; 8] = [
+        Self::Admit,
+        Self::Settle,
+        Self::Usage,
+        Self::Calibrate,
+        Self::Nodes,
+        Self::Post,
+        Self::Posts,
+        Self::Probe,
+    ];
 
     /// The label.
     pub const fn as_str(self) -> &'static str {
@@ -76,6 +90,8 @@ impl Operation {
             Self::Usage => "usage",
             Self::Calibrate => "calibrate",
             Self::Nodes => "nodes",
+            Self::Post => "post",
+            Self::Posts => "posts",
             Self::Probe => "probe",
         }
     }
@@ -102,6 +118,8 @@ pub struct Metrics {
     pub excess_releases: IntCounter,
     /// Windows dated back, since the store's clock had stepped back.
     pub windows_rebased: IntCounter,
+    /// What requests that have finished cost.
+    pub requests: RequestMetrics,
     /// Pressure and limits by node.
     pub nodes: NodeMetrics,
     /// When the limits of the nodes were last read.
@@ -194,6 +212,7 @@ impl Metrics {
                 "quota_windows_rebased_total",
                 "Windows and intervals dated back, since the store's clock had stepped back.",
             )?,
+            requests: RequestMetrics::new(&registry)?,
             nodes: NodeMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,

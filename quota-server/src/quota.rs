@@ -4,8 +4,10 @@ mod backoff;
 mod callers;
 mod check;
 mod denials;
+mod denied;
 mod error;
 mod explanation;
+mod facts;
 mod names;
 mod node_limits;
 mod nodes;
@@ -16,10 +18,12 @@ mod reservation;
 mod retry;
 mod standing;
 mod steps;
+mod top;
 mod words;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use quota_core::{
     Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, PerResource, Subject, Timestamp, Verdict,
     WindowLength, decide,
@@ -29,8 +33,12 @@ use quota_proto::UsedHere;
 pub use backoff::{Backoff, BackoffRequest};
 pub use check::{CheckRequest, CheckResponse, Decision};
 pub use denials::Denials;
+pub(crate) use denied::DenialRecord;
+pub use denied::{DenialCount, DenialEvent, DenialEvents, DenialReport, DenialsRequest, Listening, Told};
 pub use error::QuotaError;
 pub use explanation::{AccountLimit, Denial, Explanation};
+pub(crate) use facts::FactRecord;
+pub use facts::{Finished, PricesRequest, RpcCosts};
 pub use names::Label;
 pub use node_limits::NodeLimits;
 pub use nodes::{NodeCalibration, NodeStanding};
@@ -40,6 +48,8 @@ pub use report::{ChargeRequest, ReportRequest, Reported};
 pub use reservation::Reservation;
 pub use retry::{Jitter, Retry};
 pub use standing::{Standing, StandingRequest};
+pub(crate) use top::Consumers;
+pub use top::{Consumer, Top, TopRequest};
 pub use words::denial_in_words;
 pub(crate) use words::limit_in_words;
 
@@ -81,6 +91,16 @@ pub struct Quota {
     pub metrics: Arc<Metrics>,
     /// What is said of denials in the log.
     pub denials: Arc<Denials>,
+    /// What was denied in the last hours.
+    pub(crate) record: Mutex<DenialRecord>,
+    /// Those who follow denials.
+    pub denial_events: DenialEvents,
+    /// What requests cost lately.
+    pub(crate) facts: Mutex<FactRecord>,
+    /// The share of requests that finished of which a line is written, 0 to 1.
+    pub logged_requests: f64,
+    /// Who consumed most lately.
+    pub(crate) consumers: Consumers,
     /// How answers that name a wait are spread.
     pub jitter: Jitter,
 }

@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -11,7 +12,7 @@ use crate::auth::{Auth, TokenFileError, Tokens};
 use crate::config::{self, Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
 use crate::pressures::{self, Pressures};
-use crate::quota::{Denials, Jitter, NodeLimits, Quota};
+use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Quota};
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::tls::{Door, Protocol, Tls, TlsError, admit_all};
@@ -29,6 +30,9 @@ const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most connections that have come in and that gRPC has not taken yet.
 const MAX_ADMITTED: usize = 16;
+
+/// How often other servers on the store are told what this one saw.
+const POST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
 const MAX_CANCELLED_STREAMS: usize = 10_000;
@@ -113,11 +117,19 @@ impl Server {
             ipv6_prefix: config.ip.ipv6_prefix,
             metrics,
             denials,
+            record: Mutex::default(),
+            facts: Mutex::default(),
+            logged_requests: config.log.requests,
+            denial_events: DenialEvents::default(),
+            consumers: Consumers::new(config.window),
             jitter: Jitter::default(),
         });
         // Before the first check: a node's limits may be lower than those of a node that is not known.
         quota.refresh_nodes().await;
         upkeep.spawn(refresh_nodes(Arc::clone(&quota)));
+        if kind == StoreKind::Redis {
+            upkeep.spawn(post(Arc::clone(&quota)));
+        }
         let readiness = Arc::new(Readiness::new(Arc::clone(&quota.store), kind));
         upkeep.spawn(refresh_readiness(Arc::clone(&readiness)));
 
@@ -244,6 +256,15 @@ async fn refresh_nodes(quota: Arc<Quota>) {
     loop {
         tokio::time::sleep(REFRESH_INTERVAL).await;
         quota.refresh_nodes().await;
+    }
+}
+
+/// Tells other servers on the store what this one saw.
+async fn post(quota: Arc<Quota>) {
+    loop {
+        tokio::time::sleep(POST_INTERVAL).await;
+        quota.post_top().await;
+        quota.post_denials().await;
     }
 }
 

@@ -3,6 +3,7 @@
 //! The trait is cut at whole decisions, so that each is atomic in the store: nobody reads usage, decides, and then
 //! writes. One contract suite (in the package quota-tests) runs against both.
 
+mod board;
 mod clock;
 mod error;
 mod measured;
@@ -10,12 +11,15 @@ mod memory;
 mod node;
 mod redis;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use quota_core::{
     Account, Adaptations, Bound, Charge, Cost, Mark, NodeReport, PerResource, Release, Settled, Snapshot,
     Tick, Timestamp,
 };
 
+pub use board::{Board, Posts};
 pub use clock::Clock;
 pub use error::{Cause, StoreError};
 pub use measured::Measured;
@@ -53,6 +57,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Every node that is remembered, by name; one of which what is stored cannot be read is left out.
     async fn nodes(&self) -> Result<Nodes, StoreError>;
+
+    /// Tells the other servers on the store what this one saw, in place of what it told before of that part.
+    async fn post(&self, board: Board, part: u64, content: &[u8]) -> Result<(), StoreError>;
+
+    /// What other servers on the store have told within so long.
+    async fn posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError>;
 
     /// Whether the store takes writes.
     async fn probe(&self) -> Result<(), StoreError>;

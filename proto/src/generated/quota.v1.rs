@@ -250,6 +250,18 @@ pub struct Charge {
     /// How much of the reservation this gives back; all of it, if absent.
     #[prost(message, optional, tag = "5")]
     pub release: ::core::option::Option<Cost>,
+    /// The full method name of the request that this is a charge of, at most 256 bytes.
+    #[prost(string, tag = "6")]
+    pub rpc: ::prost::alloc::string::String,
+    /// It has finished, and this is its last charge: what it cost counts for the prices of its RPC, where that is named.
+    #[prost(bool, tag = "7")]
+    pub finished: bool,
+    /// Of one that has finished: how long it ran; absent where that is not known.
+    #[prost(message, optional, tag = "8")]
+    pub wall: ::core::option::Option<::prost_types::Duration>,
+    /// Of one that has finished: what it cost in all, where earlier charges had parts of it. This charge's cost, if absent.
+    #[prost(message, optional, tag = "9")]
+    pub total: ::core::option::Option<Cost>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportResponse {
@@ -555,6 +567,90 @@ pub mod calibration {
             }
         }
     }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTopRequest {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(enumeration = "Resource", tag = "2")]
+    pub resource: i32,
+    /// What they used on this node, by its last report of pressure; on all, if empty.
+    #[prost(string, tag = "3")]
+    pub node: ::prost::alloc::string::String,
+    /// 1 to 100; 20 if absent.
+    #[prost(uint32, optional, tag = "4")]
+    pub limit: ::core::option::Option<u32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTopResponse {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(enumeration = "Resource", tag = "2")]
+    pub resource: i32,
+    #[prost(string, tag = "3")]
+    pub node: ::prost::alloc::string::String,
+    /// Heaviest first.
+    #[prost(message, repeated, tag = "4")]
+    pub accounts: ::prost::alloc::vec::Vec<Consumer>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Consumer {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    /// Within a window.
+    #[prost(uint64, tag = "3")]
+    pub used: u64,
+    /// On the node, if one was asked about.
+    #[prost(message, optional, tag = "4")]
+    pub limit: ::core::option::Option<Limit>,
+    /// How often it was denied within a window, on any node and for any resource.
+    #[prost(uint64, tag = "5")]
+    pub denied: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListDenialsRequest {
+    /// Of the time until now, at most a day; an hour if absent.
+    #[prost(message, optional, tag = "1")]
+    pub since: ::core::option::Option<::prost_types::Duration>,
+    /// Of all kinds, if unspecified.
+    #[prost(enumeration = "Kind", tag = "2")]
+    pub kind: i32,
+    /// 1 to 1000; 100 if absent.
+    #[prost(uint32, optional, tag = "3")]
+    pub limit: ::core::option::Option<u32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListDenialsResponse {
+    #[prost(message, optional, tag = "1")]
+    pub since: ::core::option::Option<::prost_types::Duration>,
+    /// Most often first.
+    #[prost(message, repeated, tag = "2")]
+    pub denials: ::prost::alloc::vec::Vec<DenialCount>,
+    /// The most that any of them was denied beside its count; 0 where every denial is counted.
+    #[prost(uint64, tag = "3")]
+    pub missed: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DenialCount {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(enumeration = "Resource", tag = "3")]
+    pub resource: i32,
+    /// Empty where it was not told.
+    #[prost(string, tag = "4")]
+    pub rpc: ::prost::alloc::string::String,
+    /// MODE_ENFORCE where it was denied, MODE_SHADOW where it would have been.
+    #[prost(enumeration = "Mode", tag = "5")]
+    pub mode: i32,
+    #[prost(uint64, tag = "6")]
+    pub count: u64,
+    /// How long ago the last was.
+    #[prost(message, optional, tag = "7")]
+    pub last_ago: ::core::option::Option<::prost_types::Duration>,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -912,6 +1008,56 @@ pub mod quota_service_client {
                 .insert(GrpcMethod::new("quota.v1.QuotaService", "ListNodes"));
             self.inner.unary(req, path, codec).await
         }
+        /// The heaviest accounts of the last minute, over all servers.
+        pub async fn list_top(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTopRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/ListTop",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "ListTop"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What was denied in the last hours, and what enforcing would have denied, over all servers.
+        pub async fn list_denials(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListDenialsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListDenialsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/ListDenials",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "ListDenials"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -964,6 +1110,19 @@ pub mod quota_service_server {
             request: tonic::Request<super::ListNodesRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListNodesResponse>,
+            tonic::Status,
+        >;
+        /// The heaviest accounts of the last minute, over all servers.
+        async fn list_top(
+            &self,
+            request: tonic::Request<super::ListTopRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListTopResponse>, tonic::Status>;
+        /// What was denied in the last hours, and what enforcing would have denied, over all servers.
+        async fn list_denials(
+            &self,
+            request: tonic::Request<super::ListDenialsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListDenialsResponse>,
             tonic::Status,
         >;
     }
@@ -1301,6 +1460,96 @@ pub mod quota_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListNodesSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/ListTop" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTopSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::ListTopRequest>
+                    for ListTopSvc<T> {
+                        type Response = super::ListTopResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListTopRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::list_top(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTopSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/ListDenials" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListDenialsSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::ListDenialsRequest>
+                    for ListDenialsSvc<T> {
+                        type Response = super::ListDenialsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListDenialsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::list_denials(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListDenialsSvc(inner);
                         let codec = crate::BoundedCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -1,5 +1,7 @@
 //! Messages to requests of the service, and its answers to messages.
 
+mod lists;
+
 use std::time::Duration;
 
 use quota_core::{Account, Cost, Ipv6Prefix, Kind, Limit, Resource};
@@ -8,11 +10,12 @@ use quota_proto::{
     wire_limits, wire_pressure,
 };
 
+pub(super) use self::lists::{denials, top};
 use crate::auth::Caller;
 use crate::quota::{
     AccountLimit, Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Denial,
-    Explanation, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest, Reported,
-    Retry, Standing, StandingRequest,
+    Explanation, Finished, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest,
+    Reported, Retry, Standing, StandingRequest,
 };
 
 pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
@@ -46,11 +49,15 @@ pub(super) fn report(
 
 fn charge(wire: v1::Charge, prefix: Ipv6Prefix) -> Result<ChargeRequest, Invalid> {
     let release = wire.release.map(|release| cost(release, "release")).transpose()?;
+    let spent = cost(wire.cost.unwrap_or_default(), "cost")?;
+    let total = wire.total.map(|total| cost(total, "total")).transpose()?;
+    let wall = wire.wall.map(|wall| age(Some(&wall), "wall")).transpose()?;
     Ok(ChargeRequest {
         accounts: accounts(wire.accounts.as_ref(), prefix)?,
-        cost: cost(wire.cost.unwrap_or_default(), "cost")?,
+        cost: spent,
         age: age(wire.age.as_ref(), "age")?,
         release: ChargeRequest::release(&wire.reservation, release)?,
+        finished: Finished::read(Some(&wire.rpc), wire.finished, total.unwrap_or(spent), wall)?,
     })
 }
 

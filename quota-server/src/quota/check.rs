@@ -1,4 +1,4 @@
-use quota_core::{Accounts, Cost, Mode};
+use quota_core::{Accounts, Cost, Mode, Timestamp};
 use quota_proto::UsedHere;
 
 use super::{Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
@@ -74,9 +74,10 @@ impl Quota {
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
                         let reservation = Reservation { tick: admitted.tick, amounts: price };
-                        self.allow((!price.is_zero()).then_some(reservation), verdict.shadowed.map(denial))
+                        let reservation = (!price.is_zero()).then_some(reservation);
+                        self.allow(&request, reservation, verdict.shadowed.map(denial), now)
                     }
-                    Some(denied_by) if !admitted.allowed => self.deny(&request, denial(denied_by)),
+                    Some(denied_by) if !admitted.allowed => self.deny(&request, denial(denied_by), now),
                     // The store compares the same usage with the same limits.
                     _ => return Err(self.fail(StoreError::Malformed("its decision is not ours".to_owned()))),
                 };
@@ -93,18 +94,28 @@ impl Quota {
         }
     }
 
-    fn allow(&self, reservation: Option<Reservation>, shadow: Option<Denial>) -> Decision {
+    fn allow(
+        &self,
+        request: &CheckRequest,
+        reservation: Option<Reservation>,
+        shadow: Option<Denial>,
+        now: Timestamp,
+    ) -> Decision {
         match &shadow {
             None => self.metrics.decision(Outcome::Allow, None),
-            Some(shadow) => self.metrics.decision(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow))),
+            Some(shadow) => {
+                self.metrics.decision(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow)));
+                self.take_down(shadow, Mode::Shadow, &request.node, &request.rpc, now);
+            }
         }
         Decision::Allow { reservation, checked: true, shadow }
     }
 
-    fn deny(&self, request: &CheckRequest, denied_by: Denial) -> Decision {
+    fn deny(&self, request: &CheckRequest, denied_by: Denial, now: Timestamp) -> Decision {
         self.metrics.decision(Outcome::Deny, Some((&denied_by.breach, Mode::Enforce)));
         self.metrics.denial(denied_by.heavy);
         self.denials.tell(&denied_by, &request.node, &request.rpc);
+        self.take_down(&denied_by, Mode::Enforce, &request.node, &request.rpc, now);
         let retry = Retry::new(&denied_by.breach, self.jitter);
         Decision::Deny { denied_by, retry }
     }

@@ -71,6 +71,11 @@ fn server(store: &Arc<MemoryStore>) -> Quota {
         window: config.window,
         ipv6_prefix: config.ip.ipv6_prefix,
         denials: Arc::default(),
+        record: Mutex::default(),
+        facts: Mutex::default(),
+        logged_requests: config.log.requests,
+        denial_events: DenialEvents::default(),
+        consumers: Consumers::new(config.window),
         jitter: Jitter::none(),
     }
 }

@@ -1,11 +1,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use quota_core::{Account, Adaptations, Cost, NodeReport};
 
-use super::{Admitted, Calibrated, Cause, Limited, Nodes, Report, Settlement, Snapshots, Store, StoreError};
+use super::{
+    Admitted, Board, Calibrated, Cause, Limited, Nodes, Posts, Report, Settlement, Snapshots, Store,
+    StoreError,
+};
 use crate::metrics::{Metrics, Operation};
 
 /// An outage ends when the store has answered for so long without a failure: else one that fails now and then would
@@ -125,6 +128,14 @@ impl Store for Measured {
             self.metrics.store_error(Operation::Nodes, Cause::Corrupt);
         }
         Ok(nodes)
+    }
+
+    async fn post(&self, board: Board, part: u64, content: &[u8]) -> Result<(), StoreError> {
+        self.measure(Operation::Post, self.store.post(board, part, content)).await
+    }
+
+    async fn posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError> {
+        self.measure(Operation::Posts, self.store.posts(board, within)).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ mod nodes;
 mod shard;
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
@@ -14,7 +15,10 @@ use quota_core::{
 
 use self::nodes::MemoryNodes;
 use self::shard::Shard;
-use super::{Admitted, Calibrated, Clock, Limited, Nodes, Report, Settlement, Snapshots, Store, StoreError};
+use super::{
+    Admitted, Board, Calibrated, Clock, Limited, Nodes, Posts, Report, Settlement, Snapshots, Store,
+    StoreError,
+};
 
 /// Enough that two requests seldom meet at one lock.
 const SHARDS: usize = 64;
@@ -155,6 +159,15 @@ impl Store for MemoryStore {
 
     async fn nodes(&self) -> Result<Nodes, StoreError> {
         Ok(self.nodes.list(self.clock.now()))
+    }
+
+    /// There is no other server to tell.
+    async fn post(&self, _board: Board, _part: u64, _content: &[u8]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn posts(&self, _board: Board, _within: Duration) -> Result<Posts, StoreError> {
+        Ok(Posts { now: self.clock.now(), contents: Vec::new() })
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -1,5 +1,6 @@
 //! Usage in Redis: each decision is one Lua script (the folder `lua/`), atomic on all its accounts.
 
+mod board;
 mod codec;
 mod connections;
 mod cuts_codec;
@@ -7,6 +8,8 @@ mod manager;
 mod node_codec;
 mod nodes;
 mod scripts;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength};
@@ -16,8 +19,8 @@ use redis::{RedisResult, Value};
 use self::connections::Connections;
 pub use self::scripts::Scripts;
 use super::{
-    Admitted, Calibrated, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Report, Settlement, Snapshots, Store,
-    StoreError,
+    Admitted, Board, Calibrated, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Posts, Report, Settlement,
+    Snapshots, Store, StoreError,
 };
 use crate::config;
 
@@ -124,6 +127,14 @@ impl Store for RedisStore {
 
     async fn nodes(&self) -> Result<Nodes, StoreError> {
         self.list_nodes().await
+    }
+
+    async fn post(&self, board: Board, part: u64, content: &[u8]) -> Result<(), StoreError> {
+        self.write_post(board, part, content).await
+    }
+
+    async fn posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError> {
+        self.read_posts(board, within).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -1,8 +1,10 @@
 //! Who may, from where, to which database.
 
+use std::time::Duration;
+
 use futures::FutureExt as _;
 use quota_core::{Adaptations, NodeReport};
-use quota_server::store::{Cause, RedisStore, Store, StoreError};
+use quota_server::store::{Board, Cause, RedisStore, Store, StoreError};
 use quota_tests::redis::RedisServer;
 use quota_tests::server::ServerProcess;
 use quota_tests::stores::Opening;
@@ -12,7 +14,7 @@ use crate::raw::{Raw, key};
 use crate::{admit, report, used};
 
 /// What the server needs of an ACL user, and nothing beside it: its keys are `q1:*`; the scripts on accounts call TIME,
-/// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HMGET, HSET, DEL and ZREVRANGE too; the probe SET, the pool
+/// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HMGET, HSET, DEL and ZREVRANGE too; posts what both do; the probe SET, the pool
 /// UNWATCH and PING where a connection may have broken.
 const COMMANDS: [&str; 19] = [
     "evalsha",
@@ -62,6 +64,8 @@ async fn everything(store: &RedisStore, raw: &Raw) -> Result<(), StoreError> {
         store.calibrate(node, &NodeReport::default(), &Adaptations::default()).await?;
     }
     assert_eq!(store.nodes().await?.nodes.len(), 2);
+    store.post(Board::Top, 0, b"posted").await?;
+    store.posts(Board::Top, Duration::from_secs(60)).await?;
     // What came of this call is not known, so the connection is asked before the next.
     assert!(store.probe().now_or_never().is_none(), "it is given up before its answer");
     store.probe().await?;

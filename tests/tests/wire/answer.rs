@@ -32,6 +32,10 @@ pub(crate) enum Answer {
         limits: Limits,
     },
     Nodes(Vec<Node>),
+    /// What was asked about, kind, resource and node, and who is heaviest there.
+    Top([String; 3], Vec<Consumer>),
+    /// The seconds that were asked about, what was denied in them, and what was missed of each.
+    Denials(f64, Vec<DenialCount>, u64),
     GoOn,
     BackOff {
         denied_by: Breach,
@@ -69,6 +73,28 @@ pub(crate) struct Node {
     /// Thousandths of a core.
     pub(crate) cores: Option<u64>,
     pub(crate) active_users: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Consumer {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) used: u64,
+    /// `None`: unlimited.
+    pub(crate) limit: Option<u64>,
+    pub(crate) denied: u64,
+}
+
+/// What was denied how often, but for how long ago the last was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DenialCount {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) resource: String,
+    /// Empty where it was not told.
+    pub(crate) rpc: String,
+    pub(crate) mode: String,
+    pub(crate) count: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

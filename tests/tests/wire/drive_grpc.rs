@@ -7,8 +7,10 @@ use quota_tests::server::Grpc;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
+use crate::answer::{Answer, Breach, Class, Consumer, DenialCount, Limits, Node, Seen, Standing};
+use crate::request::{
+    Amounts, Carried, Charge, Check, Denials, Heavy, Names, Pressure, Report, Request, Top,
+};
 
 pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) -> Seen {
     let seen = match request {
@@ -38,8 +40,76 @@ pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) 
             let nodes = grpc.list_nodes(request).await;
             nodes.map(|ok| Answer::Nodes(ok.into_inner().nodes.into_iter().map(self::node).collect()).into())
         }
+        Request::Top(Top { kind, resource, node, limit }) => {
+            let request = v1::ListTopRequest {
+                kind: self::kind(kind).into(),
+                resource: self::resource(resource).into(),
+                node: node.clone(),
+                limit: *limit,
+            };
+            grpc.list_top(request).await.map(|ok| top(ok.into_inner()))
+        }
+        Request::Denials(Denials { since_seconds, kind, limit }) => {
+            let request = v1::ListDenialsRequest {
+                since: since_seconds.map(seconds),
+                kind: if kind.is_empty() { v1::Kind::Unspecified as i32 } else { unknown_or(kind) },
+                limit: *limit,
+            };
+            grpc.list_denials(request).await.map(|ok| denials(ok.into_inner()))
+        }
     };
     seen.unwrap_or_else(|status| refused(&status))
+}
+
+/// Unspecified where there is none of this name.
+fn kind(name: &str) -> v1::Kind {
+    v1::Kind::from_str_name(&format!("KIND_{}", name.to_uppercase())).unwrap_or_default()
+}
+
+/// The number of a kind, and one that nobody knows where there is none of this name.
+fn unknown_or(name: &str) -> i32 {
+    v1::Kind::from_str_name(&format!("KIND_{}", name.to_uppercase())).map_or(99, Into::into)
+}
+
+/// Unspecified where there is none of this name.
+fn resource(name: &str) -> v1::Resource {
+    v1::Resource::from_str_name(&format!("RESOURCE_{}", name.to_uppercase())).unwrap_or_default()
+}
+
+fn top(response: v1::ListTopResponse) -> Seen {
+    let asked = [kind_name(response.kind()), resource_name(response.resource()), response.node.clone()];
+    let accounts = response.accounts.into_iter().map(|wire| Consumer {
+        kind: kind_name(wire.kind()),
+        used: wire.used,
+        limit: limit(wire.limit),
+        denied: wire.denied,
+        id: wire.id,
+    });
+    Answer::Top(asked, accounts.collect()).into()
+}
+
+fn denials(response: v1::ListDenialsResponse) -> Seen {
+    let since = duration(response.since.expect("since")).as_secs_f64();
+    let denials = response.denials.into_iter().map(|wire| {
+        duration(wire.last_ago.expect("last_ago"));
+        DenialCount {
+            kind: kind_name(wire.kind()),
+            resource: resource_name(wire.resource()),
+            mode: wire.mode().as_str_name().trim_start_matches("MODE_").to_lowercase(),
+            count: wire.count,
+            id: wire.id,
+            rpc: wire.rpc,
+        }
+    });
+    Answer::Denials(since, denials.collect(), response.missed).into()
+}
+
+fn kind_name(kind: v1::Kind) -> String {
+    kind.as_str_name().trim_start_matches("KIND_").to_lowercase()
+}
+
+fn resource_name(resource: v1::Resource) -> String {
+    resource.as_str_name().trim_start_matches("RESOURCE_").to_lowercase()
 }
 
 fn refused(status: &Status) -> Seen {
@@ -217,6 +287,10 @@ fn charge(charge: &Charge, last: Option<&str>) -> v1::Charge {
             Carried::Text(text) => text.clone(),
         },
         release: charge.release.map(cost),
+        rpc: charge.rpc.clone(),
+        finished: charge.finished.is_some(),
+        wall: charge.finished.map(|finished| seconds(finished.wall_seconds)),
+        total: charge.finished.and_then(|finished| finished.total).map(cost),
     }
 }
 

@@ -6,8 +6,10 @@ use quota_tests::http::{self, Http};
 use quota_tests::openapi::judge;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
+use crate::answer::{Answer, Breach, Class, Consumer, DenialCount, Limits, Node, Seen, Standing};
+use crate::request::{
+    Amounts, Carried, Charge, Check, Denials, Finished, Heavy, Names, Pressure, Report, Request, Top,
+};
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
     match request {
@@ -56,7 +58,67 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
             }
             read(answer, |answer| Answer::Nodes(vec![node(&answer.json())]).into())
         }
+        Request::Top(Top { kind, resource, node, limit }) => {
+            let limit = limit.map(|limit| limit.to_string());
+            let params =
+                [("kind", Some(*kind)), ("resource", Some(*resource)), ("node", Some(node.as_str()))];
+            let answer =
+                query(http, "/v1/top", params.into_iter().chain([("limit", limit.as_deref())])).await;
+            read(answer, top)
+        }
+        Request::Denials(Denials { since_seconds, kind, limit }) => {
+            let (since, limit) =
+                (since_seconds.map(|since| since.to_string()), limit.map(|limit| limit.to_string()));
+            let params =
+                [("since_seconds", since.as_deref()), ("kind", Some(kind)), ("limit", limit.as_deref())];
+            read(query(http, "/v1/denials", params).await, denials)
+        }
     }
+}
+
+/// Asks with those parameters that are not empty, and holds the answer to the OpenAPI document.
+async fn query(
+    http: &Http,
+    path: &str,
+    params: impl IntoIterator<Item = (&str, Option<&str>)>,
+) -> http::Answer {
+    let given = |(name, value): (_, Option<_>)| Some((name, value.filter(|value: &&str| !value.is_empty())?));
+    let params: Vec<_> = params.into_iter().filter_map(given).collect();
+    let answer = http.query(path, &params).await;
+    judge("get", path, None, &answer);
+    answer
+}
+
+fn top(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    let asked = ["kind", "resource", "node"].map(|name| body[name].as_str().unwrap_or_default().to_owned());
+    let consumer = |json: &Value| Consumer {
+        kind: json["kind"].as_str().unwrap().to_owned(),
+        id: json["id"].as_str().unwrap().to_owned(),
+        used: amount(&asked[1], &json["used"]),
+        limit: limit(&asked[1], &json["limit"]),
+        denied: json["denied"].as_u64().unwrap(),
+    };
+    let accounts = body["accounts"].as_array().unwrap().iter().map(consumer).collect();
+    Answer::Top(asked, accounts).into()
+}
+
+fn denials(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    let denial = |json: &Value| {
+        assert!(json["last_seconds_ago"].as_f64().is_some_and(|ago| ago >= 0.0), "{json}");
+        let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
+        DenialCount {
+            kind: text("kind"),
+            id: text("id"),
+            resource: text("resource"),
+            rpc: text("rpc"),
+            mode: text("mode"),
+            count: json["count"].as_u64().unwrap(),
+        }
+    };
+    let denials = body["denials"].as_array().unwrap().iter().map(denial).collect();
+    Answer::Denials(body["since_seconds"].as_f64().unwrap(), denials, body["missed"].as_u64().unwrap()).into()
 }
 
 /// Sends a body, and holds it and its answer to the OpenAPI document.
@@ -296,6 +358,15 @@ fn charge_body(charge: &Charge, last: Option<&str>) -> Value {
     }
     if let Some(release) = charge.release {
         body["release"] = cost(release);
+    }
+    if !charge.rpc.is_empty() {
+        body["rpc"] = charge.rpc.as_str().into();
+    }
+    if let Some(Finished { wall_seconds, total }) = charge.finished {
+        (body["finished"], body["wall_seconds"]) = (true.into(), wall_seconds.into());
+        if let Some(total) = total {
+            body["total"] = cost(total);
+        }
     }
     body
 }

@@ -77,6 +77,40 @@ pub(crate) enum Request {
     Pressure(Pressure),
     /// One of this name, or all.
     Nodes(Option<&'static str>),
+    Top(Top),
+    Denials(Denials),
+}
+
+/// Who is heaviest; names of kinds and resources are texts, so that unknown ones can be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Top {
+    pub(crate) kind: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) node: String,
+    pub(crate) limit: Option<u32>,
+}
+
+pub(crate) fn top(kind: &'static str, resource: &'static str) -> Top {
+    Top { kind, resource, ..Top::default() }
+}
+
+impl Top {
+    pub(crate) fn on(self, node: &str) -> Self {
+        Self { node: node.to_owned(), ..self }
+    }
+
+    pub(crate) fn limit(self, limit: u32) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+}
+
+/// What was denied.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Denials {
+    pub(crate) since_seconds: Option<f64>,
+    /// Empty: all.
+    pub(crate) kind: &'static str,
+    pub(crate) limit: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -149,6 +183,16 @@ pub(crate) struct Charge {
     pub(crate) age_seconds: f64,
     pub(crate) reservation: Carried,
     pub(crate) release: Option<Amounts>,
+    /// Empty: not told.
+    pub(crate) rpc: String,
+    pub(crate) finished: Option<Finished>,
+}
+
+/// A request that has finished: how long it ran, and what it cost in all where that is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) wall_seconds: f64,
+    pub(crate) total: Option<Amounts>,
 }
 
 /// What a charge carries as its reservation.
@@ -224,6 +268,14 @@ impl Charge {
         Self { reservation: Carried::Text(reservation.to_owned()), ..self }
     }
 
+    pub(crate) fn of_rpc(self, rpc: &str) -> Self {
+        Self { rpc: rpc.to_owned(), ..self }
+    }
+
+    pub(crate) fn finished(self, wall_seconds: f64, total: Option<Amounts>) -> Self {
+        Self { finished: Some(Finished { wall_seconds, total }), ..self }
+    }
+
     pub(crate) fn releases(self, amounts: Amounts) -> Self {
         Self { release: Some(amounts), ..self }
     }
@@ -246,6 +298,18 @@ impl From<Check> for Request {
 impl From<Report> for Request {
     fn from(report: Report) -> Self {
         Self::Report(report)
+    }
+}
+
+impl From<Top> for Request {
+    fn from(top: Top) -> Self {
+        Self::Top(top)
+    }
+}
+
+impl From<Denials> for Request {
+    fn from(denials: Denials) -> Self {
+        Self::Denials(denials)
     }
 }
 

@@ -42,6 +42,7 @@ fn the_defaults_hold_every_setting() {
         "tls.cert",
         "tls.key",
         "tls.client_ca",
+        "log.requests",
         "shutdown.drain",
         "shutdown.grace",
     ]
