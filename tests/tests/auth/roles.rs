@@ -13,6 +13,7 @@ fn needed_by_route(path: &str) -> Option<&'static str> {
     match path {
         "/v1/check" | "/v1/report" | "/v1/pressure" => Some("fileserver"),
         "/v1/accounts/{kind}/{id}" | "/v1/backoff" | "/v1/nodes" | "/v1/nodes/{node}" => Some("reader"),
+        "/v1/top" | "/v1/denials" | "/v1/denials/stream" | "/v1/prices" => Some("reader"),
         "/metrics" | "/healthz" | "/readyz" | "/openapi.json" => None,
         other => panic!("{other}: who may ask for it?"),
     }
@@ -22,7 +23,9 @@ fn needed_by_method(path: &str) -> Option<&'static str> {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap();
     match (service, method) {
         ("quota.v1.QuotaService", "Check" | "Report" | "ReportPressure") => Some("fileserver"),
-        ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "ListNodes") => Some("reader"),
+        ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "ListNodes" | "ListTop" | "ListDenials") => {
+            Some("reader")
+        }
         ("grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection", _) => {
             Some("reader")
         }
