@@ -6,6 +6,7 @@
 
 pub mod account;
 mod adapt;
+mod book;
 mod cost;
 mod decision;
 #[cfg(feature = "keys")]
@@ -14,6 +15,7 @@ mod ledger;
 mod limit;
 mod marks;
 mod node;
+mod overrides;
 mod ratio;
 mod resource;
 mod time;
@@ -24,6 +26,7 @@ pub use adapt::{
     Adaptation, Adaptations, Blame, Blamed, Calibration, Controller, Cut, Cuts, Load, Observation, Observed,
     Range, Reason, Rule, Spending,
 };
+pub use book::{Book, Said, Word};
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject, Verdict, decide};
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
@@ -32,6 +35,7 @@ pub use marks::{Mark, Marks, Source};
 #[cfg(feature = "keys")]
 pub use node::node_key;
 pub use node::{NodeReport, NodeState, Used};
+pub use overrides::{InvalidWeight, Override, Weight};
 pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};

@@ -6,6 +6,7 @@
 mod environment;
 mod error;
 mod layers;
+mod overrides;
 mod policy;
 mod prices;
 mod schema;
@@ -21,10 +22,13 @@ use quota_core::{Ipv6Prefix, WindowLength};
 
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
+pub use overrides::FileOverride;
 pub use policy::Policy;
+pub(crate) use policy::limit as read_limit;
 pub use prices::Prices;
 pub use store_url::{RedisUrl, StoreUrl};
 use units::within;
+pub(crate) use units::written_limit;
 
 /// Every setting of the server.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +45,8 @@ pub struct Config {
     pub policy: Policy,
     /// What RPCs are expected to cost.
     pub prices: Prices,
+    /// What is said of single accounts.
+    pub overrides: Vec<FileOverride>,
     /// How client addresses become accounts.
     pub ip: Ip,
     /// Who may ask.
@@ -126,6 +132,7 @@ impl Config {
     fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let window = settings.text(&["window", "length"], window_length)?;
         let auth = Auth { disabled: settings.flag(&["auth", "disabled"])? };
+        let ipv6_prefix = settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)?;
         let http = listen(settings, "http", &auth, None)?;
         Ok(Self {
             grpc: listen(settings, "grpc", &auth, Some(http.listen))?,
@@ -134,7 +141,8 @@ impl Config {
             window,
             policy: Policy::read(settings, window)?,
             prices: Prices::read(settings)?,
-            ip: Ip { ipv6_prefix: settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)? },
+            overrides: overrides::read(settings, ipv6_prefix, window.length())?,
+            ip: Ip { ipv6_prefix },
             auth,
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
         })

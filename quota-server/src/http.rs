@@ -9,6 +9,7 @@ mod nodes;
 mod object;
 mod openapi;
 mod operator;
+mod overrides;
 mod pressure;
 mod problem;
 mod rate_limit;
@@ -37,7 +38,7 @@ struct Http {
 }
 
 /// Every path, and what answers there. `openapi.json` describes the same.
-fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
+fn routes() -> [(&'static str, MethodRouter<Http>); 13] {
     [
         ("/v1/check", post(check::check)),
         ("/v1/report", post(report::report)),
@@ -46,6 +47,8 @@ fn routes() -> [(&'static str, MethodRouter<Http>); 11] {
         ("/v1/backoff", get(backoff::backoff)),
         ("/v1/nodes", get(nodes::nodes)),
         ("/v1/nodes/{*node}", get(nodes::node)),
+        ("/v1/overrides", get(overrides::list)),
+        ("/v1/overrides/{kind}/{*id}", get(overrides::get).put(overrides::put).delete(overrides::delete)),
         ("/metrics", get(operator::metrics)),
         ("/healthz", get(operator::healthz)),
         ("/readyz", get(operator::readyz)),

@@ -3,6 +3,7 @@
 //! [`config`] is what an operator sets, [`store`] where usage is kept, [`quota`] what the service does; `http` and
 //! `grpc` say it in their protocols, and [`Server`] puts all of it together.
 
+mod author;
 pub mod config;
 mod grpc;
 mod http;

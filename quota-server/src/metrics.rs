@@ -5,7 +5,7 @@ mod nodes;
 
 use prometheus::{
     Encoder as _, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
-    IntGauge, Opts, Registry, TextEncoder,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
@@ -58,14 +58,29 @@ pub enum Operation {
     Calibrate,
     /// Nodes.
     Nodes,
+    /// Words of operators.
+    Words,
+    /// Say.
+    Say,
+    /// Restore.
+    Restore,
     /// Probe.
     Probe,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 6] =
-        [Self::Admit, Self::Settle, Self::Usage, Self::Calibrate, Self::Nodes, Self::Probe];
+    pub const ALL: [Self; 9] = [
+        Self::Admit,
+        Self::Settle,
+        Self::Usage,
+        Self::Calibrate,
+        Self::Nodes,
+        Self::Words,
+        Self::Say,
+        Self::Restore,
+        Self::Probe,
+    ];
 
     /// The label.
     pub const fn as_str(self) -> &'static str {
@@ -75,7 +90,28 @@ impl Operation {
             Self::Usage => "usage",
             Self::Calibrate => "calibrate",
             Self::Nodes => "nodes",
+            Self::Words => "words",
+            Self::Say => "say",
+            Self::Restore => "restore",
             Self::Probe => "probe",
+        }
+    }
+}
+
+/// What an operator changes, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// What is said of an account.
+    Override,
+}
+
+impl Change {
+    /// Every change.
+    pub const ALL: [Self; 1] = [Self::Override];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Override => "override",
         }
     }
 }
@@ -85,6 +121,7 @@ pub struct Metrics {
     registry: Registry,
     decisions: IntCounterVec,
     denials: IntCounterVec,
+    changes: IntCounterVec,
     limits: GaugeVec,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
@@ -100,6 +137,10 @@ pub struct Metrics {
     pub excess_releases: IntCounter,
     /// Windows dated back, since the store's clock had stepped back.
     pub windows_rebased: IntCounter,
+    /// Overrides that are known, by origin.
+    pub overrides: IntGaugeVec,
+    /// Words of operators that the store had lost, and that this server put back.
+    pub overrides_restored: IntCounter,
     /// Pressure and limits by node.
     pub nodes: NodeMetrics,
     /// When the limits of the nodes were last read.
@@ -137,6 +178,14 @@ impl Metrics {
             "How old what this server knows of the nodes' limits is.",
         )?;
         registry.register(Box::new(node_limits_age.clone()))?;
+        let overrides = IntGaugeVec::new(
+            Opts::new(
+                "quota_overrides",
+                "Overrides of accounts that this server knows, by origin: api or file.",
+            ),
+            &["origin"],
+        )?;
+        registry.register(Box::new(overrides.clone()))?;
         let limits = GaugeVec::new(
             Opts::new(
                 "quota_limit",
@@ -161,6 +210,11 @@ impl Metrics {
                 "quota_denials_total",
                 "Checks that were denied by a limit of an account that is cut on the node (heavy), and of another (light).",
                 &["account"],
+            )?,
+            changes: counters(
+                "quota_changes_total",
+                "Changes by operators by way of this server.",
+                &["what"],
             )?,
             limits,
             store_seconds,
@@ -187,6 +241,11 @@ impl Metrics {
                 "quota_windows_rebased_total",
                 "Windows and intervals dated back, since the store's clock had stepped back.",
             )?,
+            overrides,
+            overrides_restored: counter(
+                "quota_overrides_restored_total",
+                "Words of operators that the store had lost, and that this server put back.",
+            )?,
             nodes: NodeMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,
@@ -195,6 +254,9 @@ impl Metrics {
         metrics.set_limits(policy);
         for account in [HEAVY, LIGHT] {
             metrics.denials.with_label_values(&[account]);
+        }
+        for change in Change::ALL {
+            metrics.changes.with_label_values(&[change.as_str()]);
         }
         for (operation, cause) in
             Operation::ALL.iter().flat_map(|op| Cause::ALL.iter().map(move |cause| (op, cause)))
@@ -215,6 +277,11 @@ impl Metrics {
     /// Counts a denied check, by whether its account has a limit of its own on the node.
     pub fn denial(&self, heavy: bool) {
         self.denials.with_label_values(&[if heavy { HEAVY } else { LIGHT }]).inc();
+    }
+
+    /// Counts a change by an operator.
+    pub fn change(&self, what: Change) {
+        self.changes.with_label_values(&[what.as_str()]).inc();
     }
 
     /// Where the store's latency for an operation is measured.

@@ -9,12 +9,12 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::config::{Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
-use crate::quota::{Denials, Jitter, NodeLimits, Quota};
+use crate::quota::{Denials, Jitter, NodeLimits, Operators, Quota};
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::{REQUEST_TIMEOUT, grpc, http};
 
-/// How often the limits of the nodes are read. With the store's answer it stays below the 500 ms in which a step must be
+/// How often the limits of the nodes and what operators say are read. With the store's answer it stays below the 500 ms in which a step must be
 /// known to every server.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 
@@ -80,6 +80,7 @@ impl Server {
             store,
             policy: config.policy,
             nodes: NodeLimits::default(),
+            operators: Operators::new(&config.overrides),
             prices: config.prices,
             fail: config.store.fail,
             window: config.window,
@@ -88,9 +89,9 @@ impl Server {
             denials,
             jitter: Jitter::default(),
         });
-        // Before the first check: a node's limits may be lower than those of a node that is not known.
-        quota.refresh_nodes().await;
-        upkeep.spawn(refresh_nodes(Arc::clone(&quota)));
+        // Before the first check: a node's limits may be lower than those of a node that is not known, and who asks be blocked.
+        refresh(&quota).await;
+        upkeep.spawn(keep_fresh(Arc::clone(&quota)));
         let readiness = Arc::new(Readiness::new(Arc::clone(&quota.store), kind));
         upkeep.spawn(refresh_readiness(Arc::clone(&readiness)));
 
@@ -201,12 +202,18 @@ async fn stopped(mut stopping: watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
-/// Keeps the limits of the nodes up to date.
-async fn refresh_nodes(quota: Arc<Quota>) {
+/// Keeps what other servers change up to date.
+async fn keep_fresh(quota: Arc<Quota>) {
     loop {
         tokio::time::sleep(REFRESH_INTERVAL).await;
-        quota.refresh_nodes().await;
+        refresh(&quota).await;
     }
+}
+
+/// Reads the limits of the nodes, and what operators say.
+async fn refresh(quota: &Quota) {
+    // What failed is counted and logged by the store, and tried again soon.
+    let _ = tokio::join!(quota.refresh_nodes(), quota.refresh_operators());
 }
 
 /// Looks for those who follow whether the server is ready.

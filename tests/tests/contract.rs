@@ -1,6 +1,8 @@
 //! Both stores keep the contract.
 
-use quota_tests::contract::{Fixture, admission, clock, limits, marks, names, nodes, releases, settlement};
+use quota_tests::contract::{
+    Fixture, admission, clock, limits, marks, names, nodes, releases, settlement, words,
+};
 
 mod memory {
     use super::*;
@@ -43,6 +45,11 @@ mod memory {
     #[tokio::test]
     async fn nodes() {
         nodes::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn words() {
+        words::all(&Fixture::memory()).await;
     }
 }
 
@@ -87,5 +94,10 @@ mod redis {
     #[tokio::test]
     async fn nodes() {
         nodes::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn words() {
+        words::all(&Fixture::redis().await).await;
     }
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use config::{File, FileFormat, Source, ValueKind};
+use config::{File, FileFormat, Source, Value, ValueKind};
 use toml::de::DeTable;
 
 use super::environment;
-use super::error::{ConfigError, Key, Origin};
+use super::error::{ConfigError, Fault, Key, Origin};
 use super::schema::{self, Table, lookup};
 
 /// Every setting with its default.
@@ -100,6 +100,14 @@ impl Settings {
         }
     }
 
+    /// A setting that is a list.
+    pub(super) fn list(&self, path: &[&str]) -> Result<&[Value], ConfigError> {
+        match lookup(&self.merged, path) {
+            Some(ValueKind::Array(list)) => Ok(list),
+            _ => Err(self.missing(path)),
+        }
+    }
+
     /// The names in a table, sorted.
     pub(super) fn names(&self, path: &[&str]) -> Result<Vec<&str>, ConfigError> {
         let Some(ValueKind::Table(table)) = lookup(&self.merged, path) else {
@@ -123,6 +131,11 @@ impl Settings {
     /// That a value is no good, told with where it was written.
     pub(super) fn fault(&self, path: &[&str], reason: String) -> ConfigError {
         ConfigError::setting(self.origin(path).clone(), (Key::new(path), reason))
+    }
+
+    /// That something within a value is no good, told with where the value was written.
+    pub(super) fn fault_within(&self, path: &[&str], fault: Fault) -> ConfigError {
+        ConfigError::setting(self.origin(path).clone(), fault)
     }
 
     /// That one setting is above another that it must not exceed. Told of the one that was written later, since

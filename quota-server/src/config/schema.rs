@@ -49,7 +49,9 @@ pub(super) fn check(given: &Table, known: &Table, path: &[&str]) -> Result<(), F
             (ValueKind::String(_), ValueKind::String(_))
             | (ValueKind::I64(_), ValueKind::I64(_) | ValueKind::Float(_))
             | (ValueKind::Float(_), ValueKind::Float(_))
-            | (ValueKind::Boolean(_), ValueKind::Boolean(_)) => {}
+            | (ValueKind::Boolean(_), ValueKind::Boolean(_))
+            // What is in a list is looked at where it is read.
+            | (ValueKind::Array(_), ValueKind::Array(_)) => {}
             (_, expected) => return Err((Key::new(&path), must_be(expected))),
         }
     }
@@ -77,6 +79,7 @@ fn must_be(expected: &ValueKind) -> String {
         ValueKind::I64(example) => format!("must be a whole number, such as {example}"),
         ValueKind::Float(example) => format!("must be a number, such as {example}"),
         ValueKind::Boolean(_) => "must be true or false".into(),
+        ValueKind::Array(_) => "must be a list of tables, [[overrides]]".into(),
         _ => "must be a table of settings".into(),
     }
 }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use quota_proto::v1::quota_service_server::SERVICE_NAME;
+use quota_proto::v1::{override_service_server, quota_service_server};
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status};
@@ -44,9 +44,9 @@ impl Health for OfServer {
     }
 }
 
-/// The server as a whole, or the service that it is for.
+/// The server as a whole, or a service that it is for.
 fn is_known(service: &str) -> bool {
-    service.is_empty() || service == SERVICE_NAME
+    ["", quota_service_server::SERVICE_NAME, override_service_server::SERVICE_NAME].contains(&service)
 }
 
 const fn serving(ready: bool) -> ServingStatus {

@@ -57,8 +57,9 @@ pub(super) async fn check(
     let request = body.read(http.quota.ipv6_prefix).map_err(QuotaError::from)?;
     let node = request.node.clone();
     let response = http.quota.check(request).await?;
-    let standings: Vec<Value> = response.standings.iter().map(standing_json).collect();
     let window = http.quota.window.length();
+    let standings: Vec<Value> =
+        response.standings.iter().map(|standing| standing_json(standing, window)).collect();
     Ok(match response.decision {
         Decision::Allow { reservation, checked, shadow } => {
             let reserved = reservation.map_or(Cost::ZERO, |reservation| reservation.amounts);

@@ -7,17 +7,18 @@ mod manager;
 mod node_codec;
 mod nodes;
 mod scripts;
+mod words;
 
 use async_trait::async_trait;
-use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength};
+use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength, Word};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
 use self::connections::Connections;
 pub use self::scripts::Scripts;
 use super::{
-    Admitted, Calibrated, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Report, Settlement, Snapshots, Store,
-    StoreError,
+    Admitted, Calibrated, Heard, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Report, Saying, Settlement,
+    Snapshots, Store, StoreError, Words,
 };
 use crate::config;
 
@@ -124,6 +125,18 @@ impl Store for RedisStore {
 
     async fn nodes(&self) -> Result<Nodes, StoreError> {
         self.list_nodes().await
+    }
+
+    async fn words(&self, known: u64) -> Result<Words, StoreError> {
+        self.read_words(known).await
+    }
+
+    async fn say(&self, saying: Saying<'_>) -> Result<Heard, StoreError> {
+        self.say_word(saying).await
+    }
+
+    async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
+        self.restore_words(words).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Several servers on one Redis count together, and so do both protocols of one server.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+mod overrides;
 mod pressure;
 
 use futures::future::join_all;

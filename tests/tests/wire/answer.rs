@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::request::{Amounts, NOTHING};
+use crate::request::{Amounts, NOTHING, Word};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
@@ -32,6 +32,10 @@ pub(crate) enum Answer {
         limits: Limits,
     },
     Nodes(Vec<Node>),
+    Override(Override),
+    Overrides(Vec<Override>),
+    /// Done, and nothing to tell.
+    Deleted,
     GoOn,
     BackOff {
         denied_by: Breach,
@@ -51,6 +55,21 @@ pub(crate) enum Class {
     TooLarge,
     Unavailable,
     Corrupt,
+    NotFound,
+}
+
+/// What an operator says of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Override {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) word: Word,
+    pub(crate) reason: String,
+    pub(crate) author: String,
+    /// `api` or `file`.
+    pub(crate) origin: String,
+    /// Whether it tells when it ends.
+    pub(crate) expires: bool,
 }
 
 /// Of CPU, memory and network; `None`: unlimited.
@@ -126,6 +145,8 @@ pub(crate) enum Wait {
     SpentBefore(f64, f64),
     /// So many seconds.
     Exactly(f64),
+    /// So many seconds from the step before.
+    Nearly(f64),
 }
 
 /// The limits that the cases start from, by kind: user 10 s, repo 20 s, ip 30 s of CPU; the defaults for the rest.
@@ -209,6 +230,11 @@ impl Expected {
         }
         self.wait = Some(Wait::Exactly(seconds));
         self
+    }
+
+    /// The same until the end of what was said in the step before.
+    pub(crate) fn permanent_for_about(self, seconds: f64) -> Self {
+        Self { wait: Some(Wait::Nearly(seconds)), ..self.permanent(seconds) }
     }
 
     pub(crate) fn waits(self, wait: Wait) -> Self {

@@ -6,6 +6,7 @@ mod backing_off;
 mod breaches;
 mod cuts;
 mod nodes;
+mod overrides;
 mod refusals;
 mod releases;
 mod reports;

@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use quota_proto::v1;
-use quota_tests::server::Grpc;
-use tonic::{Code, Status};
+use quota_proto::v1::override_service_client::OverrideServiceClient;
+use quota_tests::server::Clients;
+use tonic::{Code, Response, Status};
 use tonic_types::StatusExt as _;
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
+use crate::answer::{Answer, Breach, Class, Limits, Node, Override, Seen, Standing};
+use crate::request::{
+    Amounts, Carried, Charge, Check, Heavy, Named, Names, Pressure, PutOverride, Report, Request, Word,
+};
 
-pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) -> Seen {
+pub(crate) async fn send(clients: &Clients, request: &Request, last: Option<&str>) -> Seen {
+    let mut grpc = clients.grpc.clone();
+    let mut overrides = OverrideServiceClient::new(clients.channel.clone());
     let seen = match request {
         Request::Check(request) => grpc.check(check(request)).await.map(|ok| checked(ok.into_inner())),
         Request::Report(request) => grpc.report(report(request, last)).await.map(|ok| {
@@ -18,8 +23,7 @@ pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) 
             Answer::Reported { applied: applied.into(), dropped_old: dropped_old.into(), duplicate }.into()
         }),
         Request::Standing { kind, id } => {
-            let kind = v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default();
-            let request = v1::GetStandingRequest { kind: kind.into(), id: id.clone(), node: String::new() };
+            let request = v1::GetStandingRequest { kind: kind_of(kind), id: id.clone(), node: String::new() };
             grpc.get_standing(request).await.map(|ok| {
                 let (standing, exact) = standing(ok.into_inner());
                 Seen { exact, ..Answer::Standing(standing).into() }
@@ -38,8 +42,76 @@ pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) 
             let nodes = grpc.list_nodes(request).await;
             nodes.map(|ok| Answer::Nodes(ok.into_inner().nodes.into_iter().map(self::node).collect()).into())
         }
+        Request::PutOverride(put) => overrides.put(put_override(put)).await.map(overridden),
+        Request::GetOverride(Named { kind, id }) => {
+            let request = v1::GetOverrideRequest { kind: kind_of(kind), id: id.clone() };
+            overrides.get(request).await.map(overridden)
+        }
+        Request::DeleteOverride(Named { kind, id }) => {
+            let request = v1::DeleteOverrideRequest { kind: kind_of(kind), id: id.clone() };
+            overrides.delete(request).await.map(|_| Answer::Deleted.into())
+        }
+        Request::ListOverrides => overrides.list(v1::ListOverridesRequest {}).await.map(|ok| {
+            Answer::Overrides(ok.into_inner().overrides.into_iter().map(override_of).collect()).into()
+        }),
     };
     seen.unwrap_or_else(|status| refused(&status))
+}
+
+fn kind_of(name: &str) -> i32 {
+    v1::Kind::from_str_name(&format!("KIND_{}", name.to_uppercase())).unwrap_or_default().into()
+}
+
+fn put_override(put: &PutOverride) -> v1::PutOverrideRequest {
+    let word = match put.word {
+        Word::Nothing => None,
+        Word::Weight(thousandths) => Some(v1::override_word::Word::WeightThousandths(thousandths)),
+        Word::Cpu(micros) => {
+            let cpu = Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(micros)) });
+            Some(v1::override_word::Word::Limits(v1::Limits { cpu, ..v1::Limits::default() }))
+        }
+        Word::Exempt => Some(v1::override_word::Word::Exempt(true)),
+        Word::Blocked => Some(v1::override_word::Word::Blocked(true)),
+    };
+    v1::PutOverrideRequest {
+        kind: kind_of(put.of.kind),
+        id: put.of.id.clone(),
+        word: Some(v1::OverrideWord { word }),
+        reason: put.reason.clone(),
+        expires_in: put.expires_in_seconds.map(seconds),
+    }
+}
+
+fn overridden(answer: Response<v1::Override>) -> Seen {
+    Answer::Override(override_of(answer.into_inner())).into()
+}
+
+fn override_of(wire: v1::Override) -> Override {
+    let kind = wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
+    let origin = wire.origin().as_str_name().trim_start_matches("ORIGIN_").to_lowercase();
+    let word = match wire.word.and_then(|wire| wire.word).expect("a word") {
+        v1::override_word::Word::WeightThousandths(thousandths) => Word::Weight(thousandths),
+        v1::override_word::Word::Limits(limits) => {
+            assert_eq!((limits.memory, limits.network), (None, None));
+            Word::Cpu(limit(limits.cpu).expect("an amount"))
+        }
+        v1::override_word::Word::Exempt(is) => {
+            if is {
+                Word::Exempt
+            } else {
+                Word::Nothing
+            }
+        }
+        v1::override_word::Word::Blocked(is) => {
+            if is {
+                Word::Blocked
+            } else {
+                Word::Nothing
+            }
+        }
+    };
+    let expires = wire.expires_in.is_some_and(|left| duration(left) > Duration::ZERO);
+    Override { kind, id: wire.id, word, reason: wire.reason, author: wire.author, origin, expires }
 }
 
 fn refused(status: &Status) -> Seen {
@@ -51,6 +123,7 @@ fn refused(status: &Status) -> Seen {
             Class::Unavailable
         }
         Code::DataLoss => Class::Corrupt,
+        Code::NotFound => Class::NotFound,
         _ => panic!("{status:?}"),
     };
     let fields = status.get_details_bad_request().map(|bad| bad.field_violations).unwrap_or_default();
@@ -144,7 +217,7 @@ pub(crate) fn pressure(pressure: &Pressure) -> v1::ReportPressureRequest {
         network_bytes: Some(amounts.network),
     };
     let heaviest = pressure.heaviest.iter().map(|Heavy { kind, id, used, recent }| v1::HeavyAccount {
-        kind: v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default().into(),
+        kind: kind_of(kind),
         id: id.clone(),
         used: Some(amounts(used)),
         recent: recent.as_ref().map(amounts),

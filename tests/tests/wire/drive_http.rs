@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use quota_tests::http::{self, Http};
 use quota_tests::openapi::judge;
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
+use crate::answer::{Answer, Breach, Class, Limits, Node, Override, Seen, Standing};
+use crate::request::{
+    Amounts, Carried, Charge, Check, Heavy, Named, Names, Pressure, PutOverride, Report, Request, Word,
+};
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
     match request {
@@ -56,6 +59,76 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
             }
             read(answer, |answer| Answer::Nodes(vec![node(&answer.json())]).into())
         }
+        Request::PutOverride(put) => {
+            let body = override_body(put);
+            let answer = http.account_override(Method::PUT, put.of.kind, &put.of.id, &body.to_string()).await;
+            judge("put", OVERRIDE, Some(&body), &answer);
+            read(answer, |answer| Answer::Override(override_of(&answer.json())).into())
+        }
+        Request::GetOverride(Named { kind, id }) => {
+            let answer = http.account_override(Method::GET, kind, id, "").await;
+            judge("get", OVERRIDE, None, &answer);
+            read(answer, |answer| Answer::Override(override_of(&answer.json())).into())
+        }
+        Request::DeleteOverride(Named { kind, id }) => {
+            let answer = http.account_override(Method::DELETE, kind, id, "").await;
+            judge("delete", OVERRIDE, None, &answer);
+            if answer.status == 204 {
+                return Answer::Deleted.into();
+            }
+            read(answer, |answer| panic!("{answer:?}"))
+        }
+        Request::ListOverrides => {
+            let answer = http.get("/v1/overrides").await;
+            judge("get", "/v1/overrides", None, &answer);
+            read(answer, |answer| {
+                let overrides =
+                    answer.json()["overrides"].as_array().unwrap().iter().map(override_of).collect();
+                Answer::Overrides(overrides).into()
+            })
+        }
+    }
+}
+
+const OVERRIDE: &str = "/v1/overrides/{kind}/{id}";
+
+fn override_body(put: &PutOverride) -> Value {
+    let mut body = json!({ "reason": put.reason });
+    match put.word {
+        Word::Nothing => {}
+        Word::Weight(thousandths) => body["weight"] = (f64::from(thousandths) / 1000.0).into(),
+        Word::Cpu(micros) => body["limits"] = json!({ "cpu": format!("{micros}us") }),
+        Word::Exempt => body["exempt"] = true.into(),
+        Word::Blocked => body["blocked"] = true.into(),
+    }
+    if let Some(seconds) = put.expires_in_seconds {
+        body["expires_in_seconds"] = seconds.into();
+    }
+    body
+}
+
+fn override_of(json: &Value) -> Override {
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    let seconds = |text: &str| text.strip_suffix('s').unwrap().parse::<u64>().unwrap();
+    let words = [
+        json.get("weight").map(|weight| Word::Weight((weight.as_f64().unwrap() * 1000.0).round() as u32)),
+        json.get("limits").map(|limits| {
+            assert_eq!(limits.as_object().unwrap().len(), 1, "{limits}");
+            Word::Cpu(seconds(limits["cpu"].as_str().unwrap()) * 1_000_000)
+        }),
+        (json.get("exempt") == Some(&true.into())).then_some(Word::Exempt),
+        (json.get("blocked") == Some(&true.into())).then_some(Word::Blocked),
+    ];
+    let words: Vec<Word> = words.into_iter().flatten().collect();
+    assert_eq!(words.len(), 1, "{json}");
+    Override {
+        kind: text("kind"),
+        id: text("id"),
+        word: words[0],
+        reason: text("reason"),
+        author: text("author"),
+        origin: text("origin"),
+        expires: json.get("expires_in_seconds").is_some_and(|left| left.as_f64().unwrap() > 0.0),
     }
 }
 
@@ -75,6 +148,7 @@ fn read(answer: http::Answer, success: impl FnOnce(&http::Answer) -> Seen) -> Se
     let class = match answer.status {
         429 => return denied(&answer),
         400 => Class::Invalid,
+        404 => Class::NotFound,
         413 => Class::TooLarge,
         503 => Class::Unavailable,
         500 if answer.text().contains("corrupt-account") => Class::Corrupt,
