@@ -18,6 +18,7 @@ mod node;
 mod overrides;
 mod ratio;
 mod resource;
+mod switch;
 mod time;
 mod window;
 
@@ -38,5 +39,6 @@ pub use node::{NodeReport, NodeState, Used};
 pub use overrides::{InvalidWeight, Override, Weight};
 pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
+pub use switch::{Place, Switch};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};
 pub use window::{BUCKET_CAP, Bucket, Usage, Window};

@@ -2,11 +2,13 @@
 
 mod convert;
 mod health;
+mod modes;
 mod overrides;
 mod status;
 
 use std::sync::Arc;
 
+use quota_proto::v1::mode_service_server::ModeServiceServer;
 use quota_proto::v1::override_service_server::OverrideServiceServer;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
@@ -35,9 +37,11 @@ pub(crate) fn routes(quota: Arc<Quota>, readiness: Arc<Readiness>) -> Result<Rou
             .register_encoded_file_descriptor_set(quota_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    let modes = ModeServiceServer::new(Grpc(Arc::clone(&quota)));
     let overrides = OverrideServiceServer::new(Grpc(Arc::clone(&quota)));
     let quota = QuotaServiceServer::new(Grpc(quota)).max_decoding_message_size(MAX_BODY_BYTES);
     Ok(Routes::new(quota)
+        .add_service(modes.max_decoding_message_size(MAX_BODY_BYTES))
         .add_service(overrides.max_decoding_message_size(MAX_BODY_BYTES))
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))

@@ -5,6 +5,7 @@ mod backoff;
 mod bounded;
 mod check;
 mod extract;
+mod modes;
 mod nodes;
 mod object;
 mod openapi;
@@ -38,7 +39,7 @@ struct Http {
 }
 
 /// Every path, and what answers there. `openapi.json` describes the same.
-fn routes() -> [(&'static str, MethodRouter<Http>); 13] {
+fn routes() -> [(&'static str, MethodRouter<Http>); 14] {
     [
         ("/v1/check", post(check::check)),
         ("/v1/report", post(report::report)),
@@ -49,6 +50,7 @@ fn routes() -> [(&'static str, MethodRouter<Http>); 13] {
         ("/v1/nodes/{*node}", get(nodes::node)),
         ("/v1/overrides", get(overrides::list)),
         ("/v1/overrides/{kind}/{*id}", get(overrides::get).put(overrides::put).delete(overrides::delete)),
+        ("/v1/modes", get(modes::list).put(modes::put).delete(modes::delete)),
         ("/metrics", get(operator::metrics)),
         ("/healthz", get(operator::healthz)),
         ("/readyz", get(operator::readyz)),

@@ -103,15 +103,18 @@ impl Operation {
 pub enum Change {
     /// What is said of an account.
     Override,
+    /// How far limits are enforced.
+    Mode,
 }
 
 impl Change {
     /// Every change.
-    pub const ALL: [Self; 1] = [Self::Override];
+    pub const ALL: [Self; 2] = [Self::Override, Self::Mode];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Override => "override",
+            Self::Mode => "mode",
         }
     }
 }
@@ -139,6 +142,8 @@ pub struct Metrics {
     pub windows_rebased: IntCounter,
     /// Overrides that are known, by origin.
     pub overrides: IntGaugeVec,
+    /// What operators say of how far limits are enforced, by mode.
+    pub modes: IntGaugeVec,
     /// Words of operators that the store had lost, and that this server put back.
     pub overrides_restored: IntCounter,
     /// Pressure and limits by node.
@@ -186,6 +191,14 @@ impl Metrics {
             &["origin"],
         )?;
         registry.register(Box::new(overrides.clone()))?;
+        let modes = IntGaugeVec::new(
+            Opts::new(
+                "quota_modes",
+                "How often operators say of the system, a node or a kind of account how far limits are enforced, by mode.",
+            ),
+            &["mode"],
+        )?;
+        registry.register(Box::new(modes.clone()))?;
         let limits = GaugeVec::new(
             Opts::new(
                 "quota_limit",
@@ -242,6 +255,7 @@ impl Metrics {
                 "Windows and intervals dated back, since the store's clock had stepped back.",
             )?,
             overrides,
+            modes,
             overrides_restored: counter(
                 "quota_overrides_restored_total",
                 "Words of operators that the store had lost, and that this server put back.",

@@ -21,8 +21,8 @@ mod words;
 use std::sync::Arc;
 
 use quota_core::{
-    Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, Override, PerResource, Snapshot, Subject,
-    Timestamp, Usage, Verdict, WindowLength, decide,
+    Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, Override, PerKind, PerResource, Snapshot,
+    Subject, Timestamp, Usage, Verdict, WindowLength, decide,
 };
 use quota_proto::UsedHere;
 
@@ -34,7 +34,11 @@ pub use explanation::{AccountLimit, Denial, Explanation};
 pub use names::Label;
 pub use node_limits::NodeLimits;
 pub use nodes::{NodeCalibration, NodeStanding};
-pub use operators::{Operators, OverrideOrigin, OverrideRequest, OverrideStanding, PutOverride};
+pub(crate) use operators::wire_mode;
+pub use operators::{
+    ModeRequest, ModeSetting, ModeStanding, Operators, OverrideOrigin, OverrideRequest, OverrideStanding,
+    PutMode, PutOverride,
+};
 pub use pressure::{PressureRequest, Pressured};
 pub use remaining::Remaining;
 pub use report::{ChargeRequest, ReportRequest, Reported};
@@ -94,9 +98,10 @@ pub struct Quota {
 impl Quota {
     /// What accounts are compared with on a node; `used` tells what they used there, else the node's last report.
     fn compare(&self, accounts: &[Account], node: &Label, used: &UsedHere) -> Vec<Compared> {
+        let in_force = self.operators.in_force();
+        let most = PerKind::from_fn(|kind| in_force.switch.most(kind, node.as_deref()));
         let node = self.nodes.get(node.as_deref());
         let node = node.as_deref();
-        let in_force = self.operators.in_force();
         let compared = accounts.iter().map(|account| {
             let kind = account.kind();
             let cuts =
@@ -115,8 +120,9 @@ impl Quota {
                         .and_then(|node| node.used(account, resource, self.window))
                         .map_or(HereUsed::Unknown, HereUsed::Reported),
                 };
+                let ceiling = overriding.map_or(of_kind, |said| said.word.ceiling(resource, of_kind));
                 Comparison {
-                    ceiling: overriding.map_or(of_kind, |said| said.word.ceiling(resource, of_kind)),
+                    ceiling: ceiling.at_most(most[kind]),
                     here: self
                         .node_limit(node, kind, resource)
                         .map(|of_node| Here { limit: limit_here(of_node), used: used_here() }),

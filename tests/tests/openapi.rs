@@ -19,7 +19,7 @@ fn filled(path: &str, operation: &Value) -> String {
     let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |json: &Value| json.as_str().map_or_else(|| json.to_string(), str::to_owned);
     let (mut filled, mut query) = (path.to_owned(), Vec::new());
-    for parameter in parameters.iter().map(resolved) {
+    for parameter in parameters.iter().map(resolved).filter(|parameter| parameter.get("example").is_some()) {
         let (name, example) = (parameter["name"].as_str().unwrap(), text(&parameter["example"]));
         match parameter["in"].as_str().unwrap() {
             "path" => filled = filled.replace(&format!("{{{name}}}"), &example),

@@ -686,6 +686,57 @@ pub struct DeleteOverrideRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteOverrideResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ModeSetting {
+    /// Set where it is of one node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Set where it is of one kind of account.
+    #[prost(enumeration = "Kind", optional, tag = "2")]
+    pub kind: ::core::option::Option<i32>,
+    /// The most that is done when a limit is reached.
+    #[prost(enumeration = "Mode", tag = "3")]
+    pub mode: i32,
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who said it.
+    #[prost(string, tag = "5")]
+    pub author: ::prost::alloc::string::String,
+    /// For how long it has held, by the store's clock.
+    #[prost(message, optional, tag = "6")]
+    pub since: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListModesRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListModesResponse {
+    /// Of the system, of kinds, of nodes.
+    #[prost(message, repeated, tag = "1")]
+    pub modes: ::prost::alloc::vec::Vec<ModeSetting>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutModeRequest {
+    /// One node, or one kind of account, not both; neither: the whole system.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    #[prost(enumeration = "Kind", optional, tag = "2")]
+    pub kind: ::core::option::Option<i32>,
+    #[prost(enumeration = "Mode", tag = "3")]
+    pub mode: i32,
+    /// Why, 1 to 256 bytes.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteModeRequest {
+    /// As it was put.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    #[prost(enumeration = "Kind", optional, tag = "2")]
+    pub kind: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteModeResponse {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Kind {
@@ -2001,6 +2052,447 @@ pub mod override_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "quota.v1.OverrideService";
     impl<T> tonic::server::NamedService for OverrideServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod mode_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// How far limits are enforced: of the whole system, one node, one kind of account. In force on every server within a second.
+    ///
+    /// The lowest of what holds and of the mode of a limit holds. NOT_FOUND: nothing is said of this part.
+    #[derive(Debug, Clone)]
+    pub struct ModeServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ModeServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ModeServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ModeServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// All that is said.
+        pub async fn list(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListModesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListModesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.ModeService/List",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quota.v1.ModeService", "List"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says something of a part, in place of what was said before.
+        pub async fn put(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutModeRequest>,
+        ) -> std::result::Result<tonic::Response<super::ModeSetting>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/quota.v1.ModeService/Put");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quota.v1.ModeService", "Put"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes back what was said of a part.
+        pub async fn delete(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteModeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteModeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.ModeService/Delete",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.ModeService", "Delete"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod mode_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ModeServiceServer.
+    #[async_trait]
+    pub trait ModeService: std::marker::Send + std::marker::Sync + 'static {
+        /// All that is said.
+        async fn list(
+            &self,
+            request: tonic::Request<super::ListModesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListModesResponse>,
+            tonic::Status,
+        >;
+        /// Says something of a part, in place of what was said before.
+        async fn put(
+            &self,
+            request: tonic::Request<super::PutModeRequest>,
+        ) -> std::result::Result<tonic::Response<super::ModeSetting>, tonic::Status>;
+        /// Takes back what was said of a part.
+        async fn delete(
+            &self,
+            request: tonic::Request<super::DeleteModeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteModeResponse>,
+            tonic::Status,
+        >;
+    }
+    /// How far limits are enforced: of the whole system, one node, one kind of account. In force on every server within a second.
+    ///
+    /// The lowest of what holds and of the mode of a limit holds. NOT_FOUND: nothing is said of this part.
+    #[derive(Debug)]
+    pub struct ModeServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ModeServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ModeServiceServer<T>
+    where
+        T: ModeService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/quota.v1.ModeService/List" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSvc<T: ModeService>(pub Arc<T>);
+                    impl<
+                        T: ModeService,
+                    > tonic::server::UnaryService<super::ListModesRequest>
+                    for ListSvc<T> {
+                        type Response = super::ListModesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListModesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ModeService>::list(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.ModeService/Put" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutSvc<T: ModeService>(pub Arc<T>);
+                    impl<
+                        T: ModeService,
+                    > tonic::server::UnaryService<super::PutModeRequest> for PutSvc<T> {
+                        type Response = super::ModeSetting;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutModeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ModeService>::put(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.ModeService/Delete" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteSvc<T: ModeService>(pub Arc<T>);
+                    impl<
+                        T: ModeService,
+                    > tonic::server::UnaryService<super::DeleteModeRequest>
+                    for DeleteSvc<T> {
+                        type Response = super::DeleteModeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteModeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ModeService>::delete(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ModeServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "quota.v1.ModeService";
+    impl<T> tonic::server::NamedService for ModeServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

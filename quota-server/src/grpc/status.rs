@@ -17,7 +17,7 @@ pub(super) fn status(error: impl Into<QuotaError>) -> Status {
         }
         QuotaError::Unavailable(_) => (Code::Unavailable, retry(STORE_UNAVAILABLE)),
         QuotaError::TooManyNodes(_) => (Code::ResourceExhausted, retry(TOO_MANY_NODES)),
-        QuotaError::NoOverride => (Code::NotFound, ErrorDetails::new()),
+        QuotaError::NothingSaid => (Code::NotFound, ErrorDetails::new()),
         QuotaError::TooManyOverrides => {
             (Code::ResourceExhausted, ErrorDetails::with_error_info(TOO_MANY_OVERRIDES, ERROR_DOMAIN, []))
         }

@@ -70,7 +70,7 @@ impl From<QuotaError> for Problem {
             QuotaError::TooManyNodes(_) => {
                 Self::unavailable("too-many-nodes", "There is no room for another node", detail)
             }
-            QuotaError::NoOverride => {
+            QuotaError::NothingSaid => {
                 Self::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here.").with("detail", detail)
             }
             QuotaError::TooManyOverrides => {

@@ -17,12 +17,12 @@ pub enum QuotaError {
     /// As many nodes are remembered as may be.
     #[error("{0}")]
     TooManyNodes(StoreError),
-    /// Nothing is said of the account that could be told or taken back.
-    #[error("no operator says anything of this account")]
-    NoOverride,
+    /// Nothing is said that could be told or taken back.
+    #[error("no operator says anything of this")]
+    NothingSaid,
     /// As much is said as may be.
     #[error(
-        "as many overrides are kept as may be ({}, those of the last day included that have ended)",
+        "as many overrides and modes are kept as may be ({}, those of the last day included that have ended)",
         Book::MOST
     )]
     TooManyOverrides,

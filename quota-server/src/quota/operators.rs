@@ -1,7 +1,8 @@
-//! What operators say: of single accounts, in the store and in the configuration file. Every server keeps a copy, so that a
+//! What operators say: of single accounts, in the store and in the configuration file; and of how far limits are enforced. Every server keeps a copy, so that a
 //! check need not ask for it, and so that the store can have back what it has lost.
 
 mod audit;
+mod modes;
 mod overrides;
 mod overriding;
 
@@ -11,8 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
-use quota_core::{Account, Book, Timestamp, Word};
+use quota_core::{Account, Book, Mode, Switch, Timestamp, Word};
 
+pub(crate) use modes::wire_mode;
+pub use modes::{ModeRequest, ModeSetting, ModeStanding, PutMode};
 pub use overrides::{OverrideRequest, PutOverride};
 pub(super) use overriding::Overriding;
 pub use overriding::{OverrideOrigin, OverrideStanding};
@@ -49,6 +52,10 @@ pub(super) struct InForce {
     by_account: HashMap<Account, Arc<Overriding>>,
     /// All, by account; of two for the same one, the one that holds comes first.
     listed: Vec<Arc<Overriding>>,
+    /// How far limits are enforced.
+    pub(super) switch: Switch,
+    /// What that follows from: of the system, of kinds, of nodes.
+    modes: Vec<ModeSetting>,
 }
 
 impl Operators {
@@ -107,7 +114,13 @@ impl InForce {
         let mut listed = [&put, file].concat();
         // It keeps the order of those that are equal.
         listed.sort_by(|a, b| a.account.cmp(&b.account));
+        let mut modes: Vec<_> = holding().filter_map(|(name, word)| ModeSetting::read(name, word)).collect();
+        modes.sort_by(|a, b| a.place.cmp(&b.place));
+        let mut switch = Switch::default();
+        modes.iter().for_each(|setting| switch.set(setting.place.clone(), setting.mode));
         Self {
+            switch,
+            modes,
             next_end: holding().filter_map(|(_, word)| word.until).min(),
             by_account: file.iter().chain(&put).map(of).collect(),
             listed,
@@ -139,7 +152,7 @@ impl Quota {
             self.tell_unreadable(book);
         }
         operators.learn(turn, now, book);
-        self.show_overrides();
+        self.show_what_is_said();
         Ok(now)
     }
 
@@ -157,19 +170,30 @@ impl Quota {
     }
 
     fn tell_unreadable(&self, book: &Book) {
-        let unreadable = book.iter().filter(|(name, word)| overriding::is_unreadable(name, word)).count();
+        let unreadable = book.iter().filter(|(name, word)| is_unreadable(name, word)).count();
         if unreadable > 0 {
             tracing::error!(unreadable, "what operators said cannot be read in part, and is not in force");
             self.metrics.store_error(Operation::Words, Cause::Corrupt);
         }
     }
 
-    fn show_overrides(&self) {
+    fn show_what_is_said(&self) {
         let in_force = self.operators.in_force();
         for origin in OverrideOrigin::ALL {
             let count = in_force.listed.iter().filter(|said| said.origin == origin).count();
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             self.metrics.overrides.with_label_values(&[origin.as_str()]).set(count);
         }
+        for mode in Mode::ALL {
+            let count = in_force.modes.iter().filter(|setting| setting.mode == mode).count();
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.metrics.modes.with_label_values(&[mode.as_str()]).set(count);
+        }
     }
+}
+
+/// Whether something that holds is not understood; names of another kind are those of a newer server.
+fn is_unreadable(name: &str, word: &Word) -> bool {
+    let is_read = Overriding::read(name, word).is_some() || ModeSetting::read(name, word).is_some();
+    word.text.is_some() && !is_read && (overriding::is_override(name) || modes::is_mode(name))
 }

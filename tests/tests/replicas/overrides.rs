@@ -97,6 +97,27 @@ async fn what_is_put_on_one_is_in_force_on_the_other_within_a_second() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_switch_is_in_force_on_the_other_within_a_second_and_undone_as_fast() {
+    let two = Two::on(RedisServer::start().await).await;
+    let [one, other] = &two.servers;
+    let charge = json!({ "accounts": { "user": "u" }, "cost": { "cpu": 1000.0 } });
+    one.http.post("/v1/report", &json!({ "charges": [charge] })).await;
+    assert_eq!(check(other, "u").await.0, 429);
+    let shadow = json!({ "mode": "shadow", "reason": "incident 9" }).to_string();
+    assert_eq!(one.http.request(Method::PUT, "/v1/modes", shadow).await.status, 200);
+    let shadowed = until_answered(other, "u", 200).await;
+    assert!(check(other, "u").await.1.get("shadow").is_some());
+    assert_eq!(other.http.request(Method::DELETE, "/v1/modes", "").await.status, 204);
+    assert_eq!(check(other, "u").await.0, 429, "at once where it was said");
+    let undone = until_answered(one, "u", 429).await;
+    assert!(shadowed.max(undone) < Duration::from_secs(1), "after {shadowed:?}, undone after {undone:?}");
+    let lines = [one.log(" audit: "), other.log(" audit: ")].concat();
+    let [set, unset] = &lines[..] else { panic!("{lines:?}") };
+    assert!(set.contains("what=\"mode\" old=\"none\" new=\"shadow\" why=\"incident 9\""), "{set}");
+    assert!(unset.contains("old=\"shadow\" new=\"none\""), "{unset}");
+}
+
 #[tokio::test]
 async fn they_outlive_redis_and_who_is_blocked_is_refused_without_it() {
     let mut two = Two::on(RedisServer::options().appendonly().start().await).await;

@@ -34,6 +34,8 @@ pub(crate) enum Answer {
     Nodes(Vec<Node>),
     Override(Override),
     Overrides(Vec<Override>),
+    Mode(ModeSetting),
+    Modes(Vec<ModeSetting>),
     /// Done, and nothing to tell.
     Deleted,
     GoOn,
@@ -70,6 +72,18 @@ pub(crate) struct Override {
     pub(crate) origin: String,
     /// Whether it tells when it ends.
     pub(crate) expires: bool,
+}
+
+/// How far limits are enforced in a part of the system, but for since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModeSetting {
+    /// Empty where it is of no node.
+    pub(crate) node: String,
+    /// Empty where it is of no kind.
+    pub(crate) kind: String,
+    pub(crate) mode: String,
+    pub(crate) reason: String,
+    pub(crate) author: String,
 }
 
 /// Of CPU, memory and network; `None`: unlimited.

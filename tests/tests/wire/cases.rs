@@ -5,6 +5,7 @@ mod admission;
 mod backing_off;
 mod breaches;
 mod cuts;
+mod modes;
 mod nodes;
 mod overrides;
 mod refusals;

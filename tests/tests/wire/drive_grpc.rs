@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use quota_proto::v1;
+use quota_proto::v1::mode_service_client::ModeServiceClient;
 use quota_proto::v1::override_service_client::OverrideServiceClient;
 use quota_tests::server::Clients;
 use tonic::{Code, Response, Status};
 use tonic_types::StatusExt as _;
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Override, Seen, Standing};
+use crate::answer::{Answer, Breach, Class, Limits, ModeSetting, Node, Override, Seen, Standing};
 use crate::request::{
-    Amounts, Carried, Charge, Check, Heavy, Named, Names, Pressure, PutOverride, Report, Request, Word,
+    Amounts, Carried, Charge, Check, Heavy, Named, Names, Place, Pressure, PutMode, PutOverride, Report,
+    Request, Word,
 };
 
 pub(crate) async fn send(clients: &Clients, request: &Request, last: Option<&str>) -> Seen {
     let mut grpc = clients.grpc.clone();
+    let mut modes = ModeServiceClient::new(clients.channel.clone());
     let mut overrides = OverrideServiceClient::new(clients.channel.clone());
     let seen = match request {
         Request::Check(request) => grpc.check(check(request)).await.map(|ok| checked(ok.into_inner())),
@@ -51,6 +54,21 @@ pub(crate) async fn send(clients: &Clients, request: &Request, last: Option<&str
             let request = v1::DeleteOverrideRequest { kind: kind_of(kind), id: id.clone() };
             overrides.delete(request).await.map(|_| Answer::Deleted.into())
         }
+        Request::PutMode(PutMode { of, mode, reason }) => {
+            let name = format!("MODE_{}", mode.to_uppercase());
+            let mode = v1::Mode::from_str_name(&name).unwrap_or_default().into();
+            let (node, kind) = place(of);
+            let request = v1::PutModeRequest { node, kind, mode, reason: reason.clone() };
+            modes.put(request).await.map(|ok| Answer::Mode(mode_of(ok.into_inner())).into())
+        }
+        Request::DeleteMode(of) => {
+            let (node, kind) = place(of);
+            modes.delete(v1::DeleteModeRequest { node, kind }).await.map(|_| Answer::Deleted.into())
+        }
+        Request::ListModes => modes
+            .list(v1::ListModesRequest {})
+            .await
+            .map(|ok| Answer::Modes(ok.into_inner().modes.into_iter().map(mode_of).collect()).into()),
         Request::ListOverrides => overrides.list(v1::ListOverridesRequest {}).await.map(|ok| {
             Answer::Overrides(ok.into_inner().overrides.into_iter().map(override_of).collect()).into()
         }),
@@ -60,6 +78,18 @@ pub(crate) async fn send(clients: &Clients, request: &Request, last: Option<&str
 
 fn kind_of(name: &str) -> i32 {
     v1::Kind::from_str_name(&format!("KIND_{}", name.to_uppercase())).unwrap_or_default().into()
+}
+
+fn place(Place { node, kind }: &Place) -> (String, Option<i32>) {
+    (node.clone(), (!kind.is_empty()).then(|| kind_of(kind)))
+}
+
+fn mode_of(wire: v1::ModeSetting) -> ModeSetting {
+    let kind = wire.kind.map(|_| wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase());
+    let mode = wire.mode().as_str_name().trim_start_matches("MODE_").to_lowercase();
+    duration(wire.since.expect("since"));
+    let v1::ModeSetting { node, reason, author, .. } = wire;
+    ModeSetting { node, kind: kind.unwrap_or_default(), mode, reason, author }
 }
 
 fn put_override(put: &PutOverride) -> v1::PutOverrideRequest {

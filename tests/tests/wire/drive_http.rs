@@ -7,9 +7,10 @@ use quota_tests::openapi::judge;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Override, Seen, Standing};
+use crate::answer::{Answer, Breach, Class, Limits, ModeSetting, Node, Override, Seen, Standing};
 use crate::request::{
-    Amounts, Carried, Charge, Check, Heavy, Named, Names, Pressure, PutOverride, Report, Request, Word,
+    Amounts, Carried, Charge, Check, Heavy, Named, Names, Place, Pressure, PutMode, PutOverride, Report,
+    Request, Word,
 };
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
@@ -78,6 +79,32 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
             }
             read(answer, |answer| panic!("{answer:?}"))
         }
+        Request::PutMode(put) => {
+            let body = mode_body(put);
+            let answer = http.request(Method::PUT, "/v1/modes", body.to_string()).await;
+            judge("put", "/v1/modes", Some(&body), &answer);
+            read(answer, |answer| Answer::Mode(mode_of(&answer.json())).into())
+        }
+        Request::DeleteMode(Place { node, kind }) => {
+            let named: Vec<_> = [("node", node.as_str()), ("kind", *kind)]
+                .into_iter()
+                .filter(|(_, name)| !name.is_empty())
+                .map(|(parameter, name)| format!("{parameter}={}", name.replace(' ', "%20")))
+                .collect();
+            let answer = http.request(Method::DELETE, &format!("/v1/modes?{}", named.join("&")), "").await;
+            judge("delete", "/v1/modes", None, &answer);
+            if answer.status == 204 {
+                return Answer::Deleted.into();
+            }
+            read(answer, |answer| panic!("{answer:?}"))
+        }
+        Request::ListModes => {
+            let answer = http.get("/v1/modes").await;
+            judge("get", "/v1/modes", None, &answer);
+            read(answer, |answer| {
+                Answer::Modes(answer.json()["modes"].as_array().unwrap().iter().map(mode_of).collect()).into()
+            })
+        }
         Request::ListOverrides => {
             let answer = http.get("/v1/overrides").await;
             judge("get", "/v1/overrides", None, &answer);
@@ -105,6 +132,28 @@ fn override_body(put: &PutOverride) -> Value {
         body["expires_in_seconds"] = seconds.into();
     }
     body
+}
+
+fn mode_body(PutMode { of: Place { node, kind }, mode, reason }: &PutMode) -> Value {
+    let mut body = json!({ "mode": mode, "reason": reason });
+    for (member, name) in [("node", node.as_str()), ("kind", kind)] {
+        if !name.is_empty() {
+            body[member] = name.into();
+        }
+    }
+    body
+}
+
+fn mode_of(json: &Value) -> ModeSetting {
+    let text = |name: &str| json.get(name).map_or_else(String::new, |text| text.as_str().unwrap().to_owned());
+    assert!(json["since_seconds"].as_f64().unwrap() >= 0.0, "{json}");
+    ModeSetting {
+        node: text("node"),
+        kind: text("kind"),
+        mode: text("mode"),
+        reason: text("reason"),
+        author: text("author"),
+    }
 }
 
 fn override_of(json: &Value) -> Override {

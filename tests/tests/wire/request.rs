@@ -81,6 +81,9 @@ pub(crate) enum Request {
     GetOverride(Named),
     DeleteOverride(Named),
     ListOverrides,
+    PutMode(PutMode),
+    DeleteMode(Place),
+    ListModes,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -316,5 +319,40 @@ pub(crate) fn list_overrides() -> Request {
 impl From<PutOverride> for Request {
     fn from(put: PutOverride) -> Self {
         Self::PutOverride(put)
+    }
+}
+
+/// A part of the system: a node, a kind, both, or neither; each empty where it is not named.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) node: String,
+    pub(crate) kind: &'static str,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PutMode {
+    pub(crate) of: Place,
+    /// A name, so that unknown ones can be sent.
+    pub(crate) mode: &'static str,
+    pub(crate) reason: String,
+}
+
+pub(crate) fn set_mode(node: &str, kind: &'static str, mode: &'static str) -> PutMode {
+    PutMode { of: Place { node: node.to_owned(), kind }, mode, reason: "why".to_owned() }
+}
+
+impl PutMode {
+    pub(crate) fn reason(self, reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..self }
+    }
+}
+
+pub(crate) fn delete_mode(node: &str, kind: &'static str) -> Request {
+    Request::DeleteMode(Place { node: node.to_owned(), kind })
+}
+
+impl From<PutMode> for Request {
+    fn from(put: PutMode) -> Self {
+        Self::PutMode(put)
     }
 }

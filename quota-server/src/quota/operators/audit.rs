@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quota_core::{Account, Override};
+use quota_core::{Account, Mode, Override, Place};
 
 use super::Overriding;
 use crate::metrics::Change;
@@ -34,5 +34,24 @@ impl Quota {
             why,
             "changed"
         );
+    }
+
+    pub(super) fn audit_mode(
+        &self,
+        who: &str,
+        place: &Place,
+        old: Option<Mode>,
+        new: Option<Mode>,
+        why: &str,
+    ) {
+        let words = |mode: Option<Mode>| mode.map_or("none", Mode::as_str);
+        let (node, kind) = match place {
+            Place::System => (None, None),
+            Place::Kind(kind) => (None, Some(kind.as_str())),
+            Place::Node(node) => (Some(&**node), None),
+        };
+        self.metrics.change(Change::Mode);
+        let (old, new) = (words(old), words(new));
+        tracing::info!(target: "audit", who, what = "mode", node, kind, old, new, why, "changed");
     }
 }

@@ -64,7 +64,7 @@ impl PutOverride {
 }
 
 /// Refuses what gives no reason, in the field `reason`.
-fn check_reason(reason: &str) -> Result<(), Invalid> {
+pub(super) fn check_reason(reason: &str) -> Result<(), Invalid> {
     if reason.trim().is_empty() {
         return Err(Invalid::new("reason", "must say why"));
     }
@@ -82,7 +82,7 @@ impl Quota {
     pub async fn get_override(&self, account: &Account) -> Result<OverrideStanding, QuotaError> {
         let now = self.refresh_operators().await?;
         let in_force = self.operators.in_force();
-        in_force.of(account).map(|said| said.at(now)).ok_or(QuotaError::NoOverride)
+        in_force.of(account).map(|said| said.at(now)).ok_or(QuotaError::NothingSaid)
     }
 
     /// Says something of an account, in place of what was said before.
@@ -103,7 +103,7 @@ impl Quota {
         let OverrideRequest { account, author } = request;
         let name = account.key();
         let heard = self.store.say(Saying { name: &name, text: None, lasts: None }).await?;
-        let Said::Done { before } = heard.said else { return Err(QuotaError::NoOverride) };
+        let Said::Done { before } = heard.said else { return Err(QuotaError::NothingSaid) };
         let before = before.and_then(|before| Overriding::read(&name, &before));
         self.audit_override(&author, &account, before.as_ref(), None, "");
         self.learn_what_was_said().await;
@@ -111,7 +111,7 @@ impl Quota {
     }
 
     /// So that it is in force here at once. It is stored: that it cannot be read at the moment is no failure.
-    async fn learn_what_was_said(&self) {
+    pub(super) async fn learn_what_was_said(&self) {
         if let Err(error) = self.refresh_operators().await {
             tracing::warn!(%error, "what was said is stored, and not in force here before the store answers");
         }

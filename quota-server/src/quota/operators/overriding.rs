@@ -105,12 +105,8 @@ pub(super) fn text(account: &Account, word: &Override, reason: &str, author: &st
 }
 
 /// Whether a name is that of an account, as [`Account::key`] makes it.
-fn is_override(name: &str) -> bool {
+pub(super) fn is_override(name: &str) -> bool {
     name.split_once(':').is_some_and(|(kind, _)| kind.parse::<Kind>().is_ok())
-}
-
-pub(super) fn is_unreadable(name: &str, word: &Word) -> bool {
-    is_override(name) && word.text.is_some() && Overriding::read(name, word).is_none()
 }
 
 impl From<&FileOverride> for Overriding {
