@@ -10,6 +10,7 @@ mod http;
 pub mod metrics;
 pub mod quota;
 mod readiness;
+mod safety;
 mod server;
 pub mod store;
 

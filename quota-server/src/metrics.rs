@@ -12,7 +12,7 @@ use quota_proto::wire_amount;
 
 pub use self::nodes::{CutFigures, NodeMetrics};
 use crate::config::Policy;
-use crate::store::Cause;
+use crate::store::{Cause, Danger, Risk};
 
 /// Whose denials are counted, as a label: of accounts that are cut on the node, and of others.
 const HEAVY: &str = "heavy";
@@ -64,13 +64,15 @@ pub enum Operation {
     Say,
     /// Restore.
     Restore,
+    /// Safety.
+    Safety,
     /// Probe.
     Probe,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Admit,
         Self::Settle,
         Self::Usage,
@@ -79,6 +81,7 @@ impl Operation {
         Self::Words,
         Self::Say,
         Self::Restore,
+        Self::Safety,
         Self::Probe,
     ];
 
@@ -93,6 +96,7 @@ impl Operation {
             Self::Words => "words",
             Self::Say => "say",
             Self::Restore => "restore",
+            Self::Safety => "safety",
             Self::Probe => "probe",
         }
     }
@@ -125,6 +129,7 @@ pub struct Metrics {
     decisions: IntCounterVec,
     denials: IntCounterVec,
     changes: IntCounterVec,
+    store_unsafe: IntGaugeVec,
     limits: GaugeVec,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
@@ -199,6 +204,14 @@ impl Metrics {
             &["mode"],
         )?;
         registry.register(Box::new(modes.clone()))?;
+        let store_unsafe = IntGaugeVec::new(
+            Opts::new(
+                "quota_store_unsafe",
+                "1 where the store may lose what operators say, by reason; no value where that is not known.",
+            ),
+            &["reason"],
+        )?;
+        registry.register(Box::new(store_unsafe.clone()))?;
         let limits = GaugeVec::new(
             Opts::new(
                 "quota_limit",
@@ -255,6 +268,7 @@ impl Metrics {
                 "Windows and intervals dated back, since the store's clock had stepped back.",
             )?,
             overrides,
+            store_unsafe,
             modes,
             overrides_restored: counter(
                 "quota_overrides_restored_total",
@@ -296,6 +310,17 @@ impl Metrics {
     /// Counts a change by an operator.
     pub fn change(&self, what: Change) {
         self.changes.with_label_values(&[what.as_str()]).inc();
+    }
+
+    /// Shows whether the store may lose what operators say.
+    pub fn show_risk(&self, risk: Risk, danger: Danger) {
+        let label = [risk.as_str()];
+        if danger == Danger::Unknown {
+            // An error says that there was no value.
+            let _ = self.store_unsafe.remove_label_values(&label);
+        } else {
+            self.store_unsafe.with_label_values(&label).set((danger == Danger::Yes).into());
+        }
     }
 
     /// Where the store's latency for an operation is measured.

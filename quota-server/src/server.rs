@@ -21,6 +21,9 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 /// How often the store is looked at for those who follow whether the server is ready.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often is looked whether the store may lose what operators say.
+const SAFETY_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
 const MAX_CANCELLED_STREAMS: usize = 10_000;
 
@@ -94,6 +97,8 @@ impl Server {
         upkeep.spawn(keep_fresh(Arc::clone(&quota)));
         let readiness = Arc::new(Readiness::new(Arc::clone(&quota.store), kind));
         upkeep.spawn(refresh_readiness(Arc::clone(&readiness)));
+        readiness.look_at_safety(&quota.metrics).await;
+        upkeep.spawn(watch_safety(Arc::clone(&readiness), Arc::clone(&quota.metrics)));
 
         let http = listen("http.listen", config.http.listen).await?;
         let grpc = listen("grpc.listen", config.grpc.listen).await?;
@@ -221,6 +226,14 @@ async fn refresh_readiness(readiness: Arc<Readiness>) {
     loop {
         tokio::time::sleep(PROBE_INTERVAL).await;
         readiness.refresh().await;
+    }
+}
+
+/// Looks whether the store may lose what operators say.
+async fn watch_safety(readiness: Arc<Readiness>, metrics: Arc<Metrics>) {
+    loop {
+        tokio::time::sleep(SAFETY_INTERVAL).await;
+        readiness.look_at_safety(&metrics).await;
     }
 }
 

@@ -9,6 +9,7 @@ mod measured;
 mod memory;
 mod node;
 mod redis;
+mod safety;
 mod words;
 
 use async_trait::async_trait;
@@ -23,6 +24,7 @@ pub use measured::Measured;
 pub use memory::MemoryStore;
 pub use node::{Calibrated, MAX_NODES, Node, Nodes};
 pub use redis::{RedisStore, Scripts};
+pub use safety::{Danger, Risk, Safety};
 pub use words::{Heard, Saying, Words};
 
 /// The most accounts in one call: the scripts' bound.
@@ -64,6 +66,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Puts words back that the store has lost, unless later ones are there. Returns how many.
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError>;
+
+    /// Whether the store may lose what never expires.
+    async fn safety(&self) -> Result<Safety, StoreError>;
 
     /// Whether the store takes writes.
     async fn probe(&self) -> Result<(), StoreError>;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use quota_core::{Account, Adaptations, Cost, NodeReport, Word};
 
 use super::{
-    Admitted, Calibrated, Cause, Heard, Limited, Nodes, Report, Saying, Settlement, Snapshots, Store,
+    Admitted, Calibrated, Cause, Heard, Limited, Nodes, Report, Safety, Saying, Settlement, Snapshots, Store,
     StoreError, Words,
 };
 use crate::metrics::{Metrics, Operation};
@@ -144,6 +144,10 @@ impl Store for Measured {
 
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
         self.measure(Operation::Restore, self.store.restore(words)).await
+    }
+
+    async fn safety(&self) -> Result<Safety, StoreError> {
+        self.measure(Operation::Safety, self.store.safety()).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

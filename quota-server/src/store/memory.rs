@@ -15,7 +15,7 @@ use quota_core::{
 use self::nodes::MemoryNodes;
 use self::shard::Shard;
 use super::{
-    Admitted, Calibrated, Clock, Heard, Limited, Nodes, Report, Saying, Settlement, Snapshots, Store,
+    Admitted, Calibrated, Clock, Heard, Limited, Nodes, Report, Safety, Saying, Settlement, Snapshots, Store,
     StoreError, Words,
 };
 
@@ -176,6 +176,11 @@ impl Store for MemoryStore {
 
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
         Ok(self.book.lock().restore(self.clock.now(), words.iter().cloned(), Book::MOST))
+    }
+
+    async fn safety(&self) -> Result<Safety, StoreError> {
+        // That nothing outlives the process is told of every store in memory.
+        Ok(Safety::default())
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

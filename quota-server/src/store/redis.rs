@@ -6,6 +6,7 @@ mod cuts_codec;
 mod manager;
 mod node_codec;
 mod nodes;
+mod safety;
 mod scripts;
 mod words;
 
@@ -17,8 +18,8 @@ use redis::{RedisResult, Value};
 use self::connections::Connections;
 pub use self::scripts::Scripts;
 use super::{
-    Admitted, Calibrated, Heard, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Report, Saying, Settlement,
-    Snapshots, Store, StoreError, Words,
+    Admitted, Calibrated, Heard, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Report, Safety, Saying,
+    Settlement, Snapshots, Store, StoreError, Words,
 };
 use crate::config;
 
@@ -137,6 +138,10 @@ impl Store for RedisStore {
 
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
         self.restore_words(words).await
+    }
+
+    async fn safety(&self) -> Result<Safety, StoreError> {
+        self.read_safety().await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
