@@ -197,3 +197,6 @@ fn is_unreadable(name: &str, word: &Word) -> bool {
     let is_read = Overriding::read(name, word).is_some() || ModeSetting::read(name, word).is_some();
     word.text.is_some() && !is_read && (overriding::is_override(name) || modes::is_mode(name))
 }
+
+#[cfg(test)]
+mod tests;

@@ -282,3 +282,30 @@ async fn what_blame_left_behind_is_not_in_force_under_another_rule() {
     assert!(is_allowed(&check(&world.servers[1], "alice").await));
     assert_eq!(world.node().await.accounts, []);
 }
+
+#[tokio::test]
+async fn a_limit_on_a_node_follows_the_account_s_own_and_what_it_was_cut_to_stays() {
+    let world = World::new();
+    world.spend("alice", 90).await;
+    for name in ["alice", "light-1"] {
+        let author: Arc<str> = "operator".into();
+        let named = OverrideRequest::new(Kind::User, name, Ipv6Prefix::default(), author).unwrap();
+        let word = Override::Weight(quota_core::Weight::try_from(4.0).unwrap());
+        let put = PutOverride::new(named, word, "why", ("expires_in", None)).unwrap();
+        world.servers[0].put_override(put).await.unwrap();
+    }
+    let server = &world.servers[1];
+    let here = async |name: &str| {
+        server.refresh_nodes().await;
+        server.refresh_operators().await.unwrap();
+        let request = StandingRequest { account: user(name), node: node() };
+        let (_, comparison) = server.standing(request).await.unwrap().resources[Resource::Cpu];
+        assert_eq!(comparison.ceiling.limit, Limit::At(400_000_000), "{name}");
+        comparison.here.unwrap().limit
+    };
+    assert_eq!(here("alice").await, Limit::At(400_000_000));
+    world.pass(7, 1.0, 90, 30).await;
+    assert_eq!(here("light-1").await, Limit::At(400_000_000));
+    assert_eq!(here("alice").await, world.node().await.accounts[0].0.limit);
+    assert!(here("alice").await <= Limit::At(90_000_000));
+}

@@ -151,7 +151,9 @@ impl Quota {
         let name = name_of(&place);
         let author = (&*author).into();
         let mut setting = ModeSetting { place, mode, reason, author, said: Timestamp::from_micros(0) };
-        let heard = self.store.say(Saying { name: &name, text: Some(&setting.text()), lasts: None }).await?;
+        let heard = self
+            .say(&setting.author, Saying { name: &name, text: Some(&setting.text()), lasts: None })
+            .await?;
         let Said::Done { before } = heard.said else { return Err(QuotaError::TooManyOverrides) };
         let before = before.and_then(|before| ModeSetting::read(&name, &before));
         let old = before.map(|before| before.mode);
@@ -165,7 +167,7 @@ impl Quota {
     pub async fn delete_mode(&self, request: ModeRequest) -> Result<(), QuotaError> {
         let ModeRequest { place, author } = request;
         let name = name_of(&place);
-        let heard = self.store.say(Saying { name: &name, text: None, lasts: None }).await?;
+        let heard = self.say(&author, Saying { name: &name, text: None, lasts: None }).await?;
         let Said::Done { before } = heard.said else { return Err(QuotaError::NothingSaid) };
         let old = before.and_then(|before| ModeSetting::read(&name, &before)).map(|before| before.mode);
         self.audit_mode(&author, &place, old, None, "");

@@ -7,7 +7,7 @@ use quota_proto::{Invalid, check_label};
 use super::overriding::{Overriding, text};
 use super::{OverrideOrigin, OverrideStanding};
 use crate::quota::{Quota, QuotaError};
-use crate::store::Saying;
+use crate::store::{Heard, Saying, StoreError};
 
 /// An account, of which something is asked or taken back.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl Quota {
     pub async fn put_override(&self, request: PutOverride) -> Result<OverrideStanding, QuotaError> {
         let PutOverride { account, word, reason, lasts, author } = request;
         let (name, text) = (account.key(), text(&account, &word, &reason, &author));
-        let heard = self.store.say(Saying { name: &name, text: Some(&text), lasts }).await?;
+        let heard = self.say(&author, Saying { name: &name, text: Some(&text), lasts }).await?;
         let Said::Done { before } = heard.said else { return Err(QuotaError::TooManyOverrides) };
         let before = before.and_then(|before| Overriding::read(&name, &before));
         self.audit_override(&author, &account, before.as_ref(), Some((&word, lasts)), &reason);
@@ -102,12 +102,19 @@ impl Quota {
     pub async fn delete_override(&self, request: OverrideRequest) -> Result<(), QuotaError> {
         let OverrideRequest { account, author } = request;
         let name = account.key();
-        let heard = self.store.say(Saying { name: &name, text: None, lasts: None }).await?;
+        let heard = self.say(&author, Saying { name: &name, text: None, lasts: None }).await?;
         let Said::Done { before } = heard.said else { return Err(QuotaError::NothingSaid) };
         let before = before.and_then(|before| Overriding::read(&name, &before));
         self.audit_override(&author, &account, before.as_ref(), None, "");
         self.learn_what_was_said().await;
         Ok(())
+    }
+
+    /// Says it in somebody's name. An answer that is lost leaves open whether it was heard, which is on record then.
+    pub(super) async fn say(&self, who: &str, saying: Saying<'_>) -> Result<Heard, StoreError> {
+        self.store.say(saying).await.inspect_err(|error| {
+            tracing::warn!(target: "audit", who, what = saying.name, %error, "perhaps changed");
+        })
     }
 
     /// So that it is in force here at once. It is stored: that it cannot be read at the moment is no failure.
