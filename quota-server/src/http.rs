@@ -8,10 +8,12 @@ mod check;
 mod dashboard;
 mod denials;
 mod extract;
+mod modes;
 mod nodes;
 mod object;
 mod openapi;
 mod operator;
+mod overrides;
 mod pressure;
 mod prices;
 mod problem;
@@ -71,12 +73,20 @@ fn post<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route 
     Route { method: Method::POST, path, answer: routing::post(answer), is_page: false }
 }
 
+fn put<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { method: Method::PUT, path, answer: routing::put(answer), is_page: false }
+}
+
+fn delete<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { method: Method::DELETE, path, answer: routing::delete(answer), is_page: false }
+}
+
 fn page<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
     Route { is_page: true, ..get(path, answer) }
 }
 
 /// Every route of the API. `openapi.json` describes the same.
-fn routes() -> [Route; 15] {
+fn routes() -> [Route; 22] {
     [
         post("/v1/check", check::check),
         post("/v1/report", report::report),
@@ -89,6 +99,13 @@ fn routes() -> [Route; 15] {
         get("/v1/denials", denials::denials),
         get("/v1/denials/stream", denials::stream),
         get("/v1/prices", prices::prices),
+        get("/v1/overrides", overrides::list),
+        get("/v1/overrides/{kind}/{*id}", overrides::get),
+        put("/v1/overrides/{kind}/{*id}", overrides::put),
+        delete("/v1/overrides/{kind}/{*id}", overrides::delete),
+        get("/v1/modes", modes::list),
+        put("/v1/modes", modes::put),
+        delete("/v1/modes", modes::delete),
         get("/metrics", operator::metrics),
         get("/healthz", operator::healthz),
         get("/readyz", operator::readyz),

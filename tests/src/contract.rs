@@ -13,6 +13,7 @@ pub mod names;
 pub mod nodes;
 pub mod releases;
 pub mod settlement;
+pub mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -131,6 +131,13 @@ impl Http {
         self.send(Method::GET, url, Body::default()).await
     }
 
+    /// Any request about what operators say of an account; its id is encoded, as one segment of the path.
+    pub async fn account_override(&self, method: Method, kind: &str, id: &str, body: &str) -> Answer {
+        let mut url = self.url("/v1/overrides");
+        url.path_segments_mut().expect("a path").extend([kind, id]);
+        self.send(method, url, body.to_owned().into()).await
+    }
+
     /// POST of a JSON body.
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         self.post_bytes(path, body.to_string()).await

@@ -1,7 +1,7 @@
 //! Both stores keep the contract.
 
 use quota_tests::contract::{
-    Fixture, admission, boards, clock, limits, marks, names, nodes, releases, settlement,
+    Fixture, admission, boards, clock, limits, marks, names, nodes, releases, settlement, words,
 };
 
 mod memory {
@@ -51,6 +51,11 @@ mod memory {
     async fn nodes() {
         nodes::all(&Fixture::memory()).await;
     }
+
+    #[tokio::test]
+    async fn words() {
+        words::all(&Fixture::memory()).await;
+    }
 }
 
 mod redis {
@@ -99,5 +104,10 @@ mod redis {
     #[tokio::test]
     async fn nodes() {
         nodes::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn words() {
+        words::all(&Fixture::redis().await).await;
     }
 }

@@ -127,7 +127,7 @@ impl From<Standing> for v1::Standing {
             let mut wire = resource_standing(resource, *used, comparison);
             if let (Some(here), Some(Explanation { since, why })) = (&mut wire.here, &standing.own[resource])
             {
-                (here.since, here.why) = (Some(duration(*since)), why.clone());
+                (here.since, here.why) = (since.map(duration), why.clone());
             }
             Some(wire)
         };
@@ -139,7 +139,8 @@ impl From<Standing> for v1::Standing {
             cpu: of(Resource::Cpu),
             memory: of(Resource::Memory),
             network: of(Resource::Network),
-            own: standing.own.iter().any(|(_, own)| own.is_some()),
+            own: standing.overriding.is_some() || standing.own.iter().any(|(_, own)| own.is_some()),
+            r#override: standing.overriding.map(Into::into),
         }
     }
 }
@@ -148,7 +149,7 @@ impl From<&Denial> for v1::Breach {
     fn from(denial: &Denial) -> Self {
         let mut wire = Self::from(&denial.breach);
         if let Some(Explanation { since, why }) = &denial.explanation {
-            (wire.since, wire.why) = (Some(duration(*since)), why.clone());
+            (wire.since, wire.why) = (since.map(duration), why.clone());
         }
         wire
     }
@@ -201,7 +202,7 @@ impl From<NodeStanding> for v1::Node {
                 .accounts
                 .into_iter()
                 .map(|(limit, Explanation { since, why })| v1::AccountLimit {
-                    since: Some(duration(since)),
+                    since: since.map(duration),
                     why,
                     ..account_limit(&limit)
                 })
@@ -237,8 +238,8 @@ fn calibration(resource: Resource, calibration: &NodeCalibration) -> v1::Calibra
     }
 }
 
-/// Waits are far below what a protobuf duration holds.
-fn duration(duration: Duration) -> prost_types::Duration {
+/// What is told is far below what a protobuf duration holds.
+pub(super) fn duration(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         nanos: i32::try_from(duration.subsec_nanos()).unwrap_or_default(),

@@ -182,7 +182,9 @@ pub(super) fn account_limit(AccountLimit { account, resource, limit: most }: &Ac
 /// An object with since when and why a limit is an account's own, if it is.
 pub(super) fn explained(mut body: Value, explanation: Option<&Explanation>) -> Value {
     if let Some(Explanation { since, why }) = explanation {
-        body["since_seconds"] = since.as_secs_f64().into();
+        if let Some(since) = since {
+            body["since_seconds"] = since.as_secs_f64().into();
+        }
         body["why"] = why.as_str().into();
     }
     body

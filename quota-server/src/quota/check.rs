@@ -1,7 +1,7 @@
 use quota_core::{Accounts, Cost, Mode, Timestamp};
 use quota_proto::UsedHere;
 
-use super::{Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
+use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
 use crate::config::FailPolicy;
 use crate::metrics::Outcome;
 use crate::store::{Limited, StoreError};
@@ -83,15 +83,37 @@ impl Quota {
                 };
                 Ok(CheckResponse { decision, standings })
             }
-            Err(error) => match QuotaError::from(error) {
-                QuotaError::Unavailable(_) if self.fail == FailPolicy::Open => {
-                    self.metrics.decision(Outcome::Unchecked, None);
-                    let decision = Decision::Allow { reservation: None, checked: false, shadow: None };
-                    Ok(CheckResponse { decision, standings: Vec::new() })
-                }
-                error => Err(self.fail(error)),
-            },
+            Err(error) => {
+                let error = QuotaError::from(error);
+                let decision = self.decide_without_the_store(&request, compared, &error);
+                let decision = decision.ok_or_else(|| self.fail(error))?;
+                Ok(CheckResponse { decision, standings: Vec::new() })
+            }
         }
+    }
+
+    /// Who is blocked is refused; else the fail policy decides, or nobody.
+    fn decide_without_the_store(
+        &self,
+        request: &CheckRequest,
+        compared: Vec<Compared>,
+        error: &QuotaError,
+    ) -> Option<Decision> {
+        if !matches!(error, QuotaError::Unavailable(_)) {
+            return None;
+        }
+        let (blocked, now) = self.blocked(compared);
+        if let Some(breach) = self.verdict(&blocked, now).denied_by {
+            return Some(self.deny(
+                request,
+                Denial::new(breach, &blocked, &request.node, now, self.window),
+                now,
+            ));
+        }
+        (self.fail == FailPolicy::Open).then(|| {
+            self.metrics.decision(Outcome::Unchecked, None);
+            Decision::Allow { reservation: None, checked: false, shadow: None }
+        })
     }
 
     fn allow(

@@ -3,11 +3,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use quota_core::{Account, Adaptations, Cost, NodeReport};
+use quota_core::{Account, Adaptations, Cost, NodeReport, Word};
 
 use super::{
-    Admitted, Board, Calibrated, Cause, Limited, Nodes, Posts, Report, Settlement, Snapshots, Store,
-    StoreError,
+    Admitted, Board, Calibrated, Cause, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
+    Snapshots, Store, StoreError, Words,
 };
 use crate::metrics::{Metrics, Operation};
 
@@ -136,6 +136,26 @@ impl Store for Measured {
 
     async fn posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError> {
         self.measure(Operation::Posts, self.store.posts(board, within)).await
+    }
+
+    async fn words(&self, known: u64) -> Result<Words, StoreError> {
+        let words = self.measure(Operation::Words, self.store.words(known)).await?;
+        for _ in 0..words.unreadable {
+            self.metrics.store_error(Operation::Words, Cause::Corrupt);
+        }
+        Ok(words)
+    }
+
+    async fn say(&self, saying: Saying<'_>) -> Result<Heard, StoreError> {
+        self.measure(Operation::Say, self.store.say(saying)).await
+    }
+
+    async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
+        self.measure(Operation::Restore, self.store.restore(words)).await
+    }
+
+    async fn safety(&self) -> Result<Safety, StoreError> {
+        self.measure(Operation::Safety, self.store.safety()).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

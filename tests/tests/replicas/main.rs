@@ -3,6 +3,7 @@
 
 mod cuts;
 mod lists;
+mod overrides;
 mod pressure;
 
 use futures::future::join_all;

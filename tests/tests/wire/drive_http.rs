@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use quota_tests::http::{self, Http};
 use quota_tests::openapi::judge;
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Breach, Class, Consumer, DenialCount, Limits, Node, Seen, Standing};
+use crate::answer::{
+    Answer, Breach, Class, Consumer, DenialCount, Limits, ModeSetting, Node, Override, Seen, Standing,
+};
 use crate::request::{
-    Amounts, Carried, Charge, Check, Denials, Finished, Heavy, Names, Pressure, Report, Request, Top,
+    Amounts, Carried, Charge, Check, Denials, Finished, Heavy, Named, Names, Place, Pressure, PutMode,
+    PutOverride, Report, Request, Top, Word,
 };
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
@@ -73,6 +77,124 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
                 [("since_seconds", since.as_deref()), ("kind", Some(kind)), ("limit", limit.as_deref())];
             read(query(http, "/v1/denials", params).await, denials)
         }
+        Request::PutOverride(put) => {
+            let body = override_body(put);
+            let answer = http.account_override(Method::PUT, put.of.kind, &put.of.id, &body.to_string()).await;
+            judge("put", OVERRIDE, Some(&body), &answer);
+            read(answer, |answer| Answer::Override(override_of(&answer.json())).into())
+        }
+        Request::GetOverride(Named { kind, id }) => {
+            let answer = http.account_override(Method::GET, kind, id, "").await;
+            judge("get", OVERRIDE, None, &answer);
+            read(answer, |answer| Answer::Override(override_of(&answer.json())).into())
+        }
+        Request::DeleteOverride(Named { kind, id }) => {
+            let answer = http.account_override(Method::DELETE, kind, id, "").await;
+            judge("delete", OVERRIDE, None, &answer);
+            if answer.status == 204 {
+                return Answer::Deleted.into();
+            }
+            read(answer, |answer| panic!("{answer:?}"))
+        }
+        Request::PutMode(put) => {
+            let body = mode_body(put);
+            let answer = http.request(Method::PUT, "/v1/modes", body.to_string()).await;
+            judge("put", "/v1/modes", Some(&body), &answer);
+            read(answer, |answer| Answer::Mode(mode_of(&answer.json())).into())
+        }
+        Request::DeleteMode(Place { node, kind }) => {
+            let named: Vec<_> = [("node", node.as_str()), ("kind", *kind)]
+                .into_iter()
+                .filter(|(_, name)| !name.is_empty())
+                .map(|(parameter, name)| format!("{parameter}={}", name.replace(' ', "%20")))
+                .collect();
+            let answer = http.request(Method::DELETE, &format!("/v1/modes?{}", named.join("&")), "").await;
+            judge("delete", "/v1/modes", None, &answer);
+            if answer.status == 204 {
+                return Answer::Deleted.into();
+            }
+            read(answer, |answer| panic!("{answer:?}"))
+        }
+        Request::ListModes => {
+            let answer = http.get("/v1/modes").await;
+            judge("get", "/v1/modes", None, &answer);
+            read(answer, |answer| {
+                Answer::Modes(answer.json()["modes"].as_array().unwrap().iter().map(mode_of).collect()).into()
+            })
+        }
+        Request::ListOverrides => {
+            let answer = http.get("/v1/overrides").await;
+            judge("get", "/v1/overrides", None, &answer);
+            read(answer, |answer| {
+                let overrides =
+                    answer.json()["overrides"].as_array().unwrap().iter().map(override_of).collect();
+                Answer::Overrides(overrides).into()
+            })
+        }
+    }
+}
+
+const OVERRIDE: &str = "/v1/overrides/{kind}/{id}";
+
+fn override_body(put: &PutOverride) -> Value {
+    let mut body = json!({ "reason": put.reason });
+    match put.word {
+        Word::Nothing => {}
+        Word::Weight(thousandths) => body["weight"] = (f64::from(thousandths) / 1000.0).into(),
+        Word::Cpu(micros) => body["limits"] = json!({ "cpu": format!("{micros}us") }),
+        Word::Exempt => body["exempt"] = true.into(),
+        Word::Blocked => body["blocked"] = true.into(),
+    }
+    if let Some(seconds) = put.expires_in_seconds {
+        body["expires_in_seconds"] = seconds.into();
+    }
+    body
+}
+
+fn mode_body(PutMode { of: Place { node, kind }, mode, reason }: &PutMode) -> Value {
+    let mut body = json!({ "mode": mode, "reason": reason });
+    for (member, name) in [("node", node.as_str()), ("kind", kind)] {
+        if !name.is_empty() {
+            body[member] = name.into();
+        }
+    }
+    body
+}
+
+fn mode_of(json: &Value) -> ModeSetting {
+    let text = |name: &str| json.get(name).map_or_else(String::new, |text| text.as_str().unwrap().to_owned());
+    assert!(json["since_seconds"].as_f64().unwrap() >= 0.0, "{json}");
+    ModeSetting {
+        node: text("node"),
+        kind: text("kind"),
+        mode: text("mode"),
+        reason: text("reason"),
+        author: text("author"),
+    }
+}
+
+fn override_of(json: &Value) -> Override {
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    let seconds = |text: &str| text.strip_suffix('s').unwrap().parse::<u64>().unwrap();
+    let words = [
+        json.get("weight").map(|weight| Word::Weight((weight.as_f64().unwrap() * 1000.0).round() as u32)),
+        json.get("limits").map(|limits| {
+            assert_eq!(limits.as_object().unwrap().len(), 1, "{limits}");
+            Word::Cpu(seconds(limits["cpu"].as_str().unwrap()) * 1_000_000)
+        }),
+        (json.get("exempt") == Some(&true.into())).then_some(Word::Exempt),
+        (json.get("blocked") == Some(&true.into())).then_some(Word::Blocked),
+    ];
+    let words: Vec<Word> = words.into_iter().flatten().collect();
+    assert_eq!(words.len(), 1, "{json}");
+    Override {
+        kind: text("kind"),
+        id: text("id"),
+        word: words[0],
+        reason: text("reason"),
+        author: text("author"),
+        origin: text("origin"),
+        expires: json.get("expires_in_seconds").is_some_and(|left| left.as_f64().unwrap() > 0.0),
     }
 }
 
@@ -137,6 +259,7 @@ fn read(answer: http::Answer, success: impl FnOnce(&http::Answer) -> Seen) -> Se
     let class = match answer.status {
         429 => return denied(&answer),
         400 => Class::Invalid,
+        404 => Class::NotFound,
         413 => Class::TooLarge,
         503 => Class::Unavailable,
         500 if answer.text().contains("corrupt-account") => Class::Corrupt,

@@ -79,6 +79,13 @@ pub(crate) enum Request {
     Nodes(Option<&'static str>),
     Top(Top),
     Denials(Denials),
+    PutOverride(PutOverride),
+    GetOverride(Named),
+    DeleteOverride(Named),
+    ListOverrides,
+    PutMode(PutMode),
+    DeleteMode(Place),
+    ListModes,
 }
 
 /// Who is heaviest; names of kinds and resources are texts, so that unknown ones can be sent.
@@ -316,5 +323,100 @@ impl From<Denials> for Request {
 impl From<Pressure> for Request {
     fn from(pressure: Pressure) -> Self {
         Self::Pressure(pressure)
+    }
+}
+
+/// An account by its kind, a name, so that unknown ones can be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) kind: &'static str,
+    pub(crate) id: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PutOverride {
+    pub(crate) of: Named,
+    pub(crate) word: Word,
+    pub(crate) reason: String,
+    pub(crate) expires_in_seconds: Option<f64>,
+}
+
+/// What is said of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Nothing,
+    /// In thousandths.
+    Weight(u32),
+    /// A limit of CPU alone, in microseconds.
+    Cpu(u64),
+    Exempt,
+    Blocked,
+}
+
+pub(crate) fn put(kind: &'static str, id: &str, word: Word) -> PutOverride {
+    let of = Named { kind, id: id.to_owned() };
+    PutOverride { of, word, reason: "why".to_owned(), expires_in_seconds: None }
+}
+
+impl PutOverride {
+    pub(crate) fn reason(self, reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..self }
+    }
+
+    pub(crate) fn expires(self, seconds: f64) -> Self {
+        Self { expires_in_seconds: Some(seconds), ..self }
+    }
+}
+
+pub(crate) fn get_override(kind: &'static str, id: &str) -> Request {
+    Request::GetOverride(Named { kind, id: id.to_owned() })
+}
+
+pub(crate) fn delete_override(kind: &'static str, id: &str) -> Request {
+    Request::DeleteOverride(Named { kind, id: id.to_owned() })
+}
+
+pub(crate) fn list_overrides() -> Request {
+    Request::ListOverrides
+}
+
+impl From<PutOverride> for Request {
+    fn from(put: PutOverride) -> Self {
+        Self::PutOverride(put)
+    }
+}
+
+/// A part of the system: a node, a kind, both, or neither; each empty where it is not named.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) node: String,
+    pub(crate) kind: &'static str,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PutMode {
+    pub(crate) of: Place,
+    /// A name, so that unknown ones can be sent.
+    pub(crate) mode: &'static str,
+    pub(crate) reason: String,
+}
+
+pub(crate) fn set_mode(node: &str, kind: &'static str, mode: &'static str) -> PutMode {
+    PutMode { of: Place { node: node.to_owned(), kind }, mode, reason: "why".to_owned() }
+}
+
+impl PutMode {
+    pub(crate) fn reason(self, reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..self }
+    }
+}
+
+pub(crate) fn delete_mode(node: &str, kind: &'static str) -> Request {
+    Request::DeleteMode(Place { node: node.to_owned(), kind })
+}
+
+impl From<PutMode> for Request {
+    fn from(put: PutMode) -> Self {
+        Self::PutMode(put)
     }
 }

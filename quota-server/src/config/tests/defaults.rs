@@ -27,6 +27,7 @@ pub(super) fn leaves() -> Vec<(String, toml::Value)> {
 #[test]
 fn the_defaults_hold_every_setting() {
     let mut expected: BTreeSet<String> = [
+        "overrides",
         "http.listen",
         "grpc.listen",
         "store.url",
