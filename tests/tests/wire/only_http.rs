@@ -112,7 +112,9 @@ async fn paths_of_repositories_need_no_escaping() {
 #[tokio::test]
 async fn whatever_is_not_there_is_a_problem_document() {
     let server = TestServer::start(MEMORY, "").await;
-    for path in ["/", "/v1", "/v1/nothing", "/v1/accounts/user", "/v1/check/more", "//v1/check", "/%ff"] {
+    for path in
+        ["/nothing", "/v1", "/v1/nothing", "/v1/accounts/user", "/v1/check/more", "//v1/check", "/%ff"]
+    {
         let answer = server.http.get(path).await;
         assert_eq!(answer.status, 404, "{path}");
         assert_problem(&answer);

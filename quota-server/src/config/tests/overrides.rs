@@ -38,7 +38,7 @@ fn each_says_one_thing_of_one_account_and_why() {
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
     for (text, told) in [
-        ("overrides = 7".to_owned(), "overrides: must be a list of tables, [[overrides]]"),
+        ("overrides = 7".to_owned(), "overrides: must be a list of tables, which is written in a file"),
         ("overrides = [7]".to_owned(), "overrides.0: must be a table, [[overrides]]"),
         (alice(""), "overrides.0: must be one of weight, limits, exempt and blocked"),
         (
