@@ -4,6 +4,7 @@ mod consumers;
 mod summary;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quota_core::{Account, Heaviest, Kind, Limit, Resource, Snapshot};
 use quota_proto::{Invalid, UsedHere};
@@ -12,6 +13,9 @@ pub(crate) use self::consumers::Consumers;
 use self::summary::Summary;
 use super::{Label, Quota, QuotaError};
 use crate::store::{Board, MAX_ACCOUNTS, StoreError};
+
+/// A post is told for so long at the least, however short the window: it is written anew each second.
+const LEAST_AGE: Duration = Duration::from_secs(2);
 
 /// Which accounts.
 #[derive(Clone, Debug)]
@@ -113,7 +117,7 @@ impl Quota {
     }
 
     async fn told_by_others(&self, request: &TopRequest) -> Result<Vec<Summary>, QuotaError> {
-        let posts = self.store.posts(Board::Top, self.window.length()).await?;
+        let posts = self.store.posts(Board::Top, self.window.length().max(LEAST_AGE)).await?;
         let told = posts.contents.iter().filter_map(|content| {
             serde_json::from_slice(content)
                 .inspect_err(|error| tracing::warn!(%error, kind = %request.kind, "a post cannot be read"))

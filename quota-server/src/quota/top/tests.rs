@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use quota_core::{Cost, Ipv6Prefix, PerKind, PerResource, WindowLength};
 
 use super::*;
