@@ -243,8 +243,10 @@ function Step:move_limits()
       local step = self.p.kinds[kind].step
       if not is_idle then step = max(min(step, floor(cut.limit / 4)), 1) end
       cut.limit = cut.limit + step
-    elseif self.hot or cut.limit >= level then
-      cut.limit = min(cut.limit, level)
+    elseif self.hot then
+      cut.limit = min(max(cut.limit, self:within(kind, 0)), level)
+    elseif cut.limit > level then
+      cut.limit = cut.limit - share(cut.limit - level, GAIN)
     else
       cut.limit = min(cut.limit + floor(level / self.load.intervals), level)
     end

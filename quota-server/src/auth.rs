@@ -1,7 +1,7 @@
 //! Who may ask what: from what a caller shows and what it asks for, to who it is or why it is refused.
 //!
 //! The adapters in `http/` and `grpc/` bring both, put the [`Caller`] into the extensions of the request, and say a
-//! [`Refusal`] in their protocol. [`Access`] has the one table of what takes which role.
+//! [`Refusal`] in their protocol. `access.rs` has the one table of what takes which role.
 
 mod access;
 mod caller;

@@ -160,7 +160,20 @@ fn adaptation(
         RuleName::DoubleHalve => (Rule::DoubleHalve, EACH_SECOND),
         RuleName::Blame => (Rule::Blame(Blame { soft_limit, backoff_factor, window }), interval),
     };
-    let of = |kind| range(settings, kind, resource, &limits[kind], name);
+    let is_any_enforced = limits.iter().any(|(_, limits)| limits.mode == Mode::Enforce);
+    let of = |kind: Kind| {
+        let mut range = range(settings, kind, resource, &limits[kind], name)?;
+        // To cut whom nobody holds to it would relieve nothing, and spare who can be cut. In shadow alone it shows who would be.
+        let is_held = match limits[kind].mode {
+            Mode::Off => false,
+            Mode::Shadow => !is_any_enforced,
+            Mode::Enforce => true,
+        };
+        if matches!(name, RuleName::Blame) && !is_held {
+            range.min = range.max;
+        }
+        Ok::<_, ConfigError>(range)
+    };
     let ranges = PerKind::new(of(Kind::Repo)?, of(Kind::User)?, of(Kind::Ip)?);
     Ok(Some(Adaptation { rule, interval, step, ranges }))
 }
@@ -183,9 +196,7 @@ fn range(
         (Limit::At(min), Limit::At(initial), Limit::At(max)) if matches!(rule, RuleName::Blame) => {
             let written = |name| settings.is_written(&["limits", kind.as_str(), resource.as_str(), name]);
             let most = if written("initial") && !written("max") { initial } else { max };
-            // To cut whom nobody compares would help nobody, and spare who can be cut.
-            let least = if limits.mode == Mode::Off { most } else { min };
-            Ok(Range { min: least, initial: most, max: most })
+            Ok(Range { min, initial: most, max: most })
         }
         (Limit::At(min), Limit::At(initial), Limit::At(max)) => Ok(Range { min, initial, max }),
         _ => Err(fault("max", "must be an amount, since steps are shares of it,")),

@@ -5,6 +5,7 @@ use std::fs;
 use quota_tests::server::{MEMORY, ServerProcess, TestServer};
 use quota_tests::wait::{PATIENCE, until};
 
+use crate::grpc::call;
 use crate::tokens::configured;
 
 const OLD: &str = "t0ken-that-was-first";
@@ -37,6 +38,8 @@ async fn tokens_are_in_no_line_of_the_log_and_in_no_answer() {
     .await;
     for (token, status) in [(OLD, 200), (NEW, 401)] {
         assert_eq!(server.http.with_token(token).get("/v1/nodes").await.status, status);
+        let answer = call(&server, "/quota.v1.QuotaService/ListNodes", Some(token)).await;
+        assert_eq!(answer.is_ok(), status == 200);
         assert!(!server.http.get("/metrics").await.text().contains(token));
     }
     fs::write(&path, "t0ken broken").unwrap();

@@ -157,8 +157,12 @@ impl Step<'_> {
             cut.limit = if used < level - level / 4 && rate <= level {
                 let step = if is_idle { self.step[kind] } else { self.step[kind].min(cut.limit / 4).max(1) };
                 cut.limit.saturating_add(step)
-            } else if self.hot || cut.limit >= level {
-                cut.limit.min(level)
+            } else if self.hot {
+                // The fair share may have grown since.
+                cut.limit.max(self.within(kind, 0)).min(level)
+            } else if cut.limit > level {
+                // It has risen while it was not used.
+                cut.limit - Blame::GAIN.of(cut.limit - level)
             } else {
                 // At the level's pace, a window from nothing to the level.
                 (cut.limit + level / self.intervals).min(level)

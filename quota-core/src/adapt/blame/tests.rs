@@ -262,6 +262,31 @@ fn the_limit_of_who_makes_no_use_of_it_rises_by_steps_and_is_forgotten() {
 }
 
 #[test]
+fn a_limit_that_rose_unused_comes_back_slowly_while_it_is_calm() {
+    let alice = |used| load(50, &[(user("alice"), used, used)]);
+    let cut = Cut { limit: 700, since: Timestamp::from_micros(0), blamed: Blamed::default() };
+    let before =
+        Cuts { mean: 800, levels: PerKind::new(0, 500, 0), accounts: BTreeMap::from([(user("alice"), cut)]) };
+    let mut calm = before.clone();
+    take(&mut calm, 0.8, &alice(450));
+    let level = calm.levels[Kind::User];
+    assert_eq!(limits(&calm), [("alice", 700 - Blame::GAIN.of(700 - level))]);
+    let mut hot = before;
+    take(&mut hot, 0.95, &alice(450));
+    assert_eq!(limits(&hot), [("alice", hot.levels[Kind::User])]);
+}
+
+#[test]
+fn a_limit_is_raised_to_a_fair_share_that_has_grown_under_pressure_too() {
+    let mut cuts = Cuts::default();
+    take(&mut cuts, 1.0, &load(50, &[(user("whale"), 40, 700)]));
+    assert_eq!(limits(&cuts), [("whale", 40)]);
+    // Ten are active instead of fifty: a fair share is 87.
+    take(&mut cuts, 1.0, &load(10, &[(user("whale"), 40, 700)]));
+    assert_eq!(limits(&cuts), [("whale", 90)]);
+}
+
+#[test]
 fn an_oom_kill_cuts_under_any_pressure() {
     let load = load(50, &[(user("whale"), 300, 300)]);
     let mut cuts = Cuts::default();

@@ -183,10 +183,17 @@ fn by_default_single_accounts_are_cut_and_the_limits_of_their_kind_stay_at_the_m
 
 #[test]
 fn whom_nobody_compares_is_not_cut() {
-    let policy = Config::from_toml("limits.ip.cpu.mode = \"off\"").unwrap().policy;
-    let ranges = policy.adaptations()[Resource::Cpu].unwrap().ranges;
-    assert_eq!(ranges[Kind::Ip].min, ranges[Kind::Ip].max);
-    assert!(ranges[Kind::User].min < ranges[Kind::User].max);
+    let can_be_cut = |settings: &str, resource, kind| {
+        let range = Config::from_toml(settings).unwrap().policy.adaptations()[resource].unwrap().ranges[kind];
+        range.min < range.max
+    };
+    for mode in ["off", "shadow"] {
+        let settings = format!("limits.ip.cpu.mode = \"{mode}\"");
+        assert!(!can_be_cut(&settings, Resource::Cpu, Kind::Ip), "{mode} beside an enforced kind");
+        assert!(can_be_cut(&settings, Resource::Cpu, Kind::User), "{mode}");
+    }
+    // All kinds of memory are in shadow.
+    assert!(can_be_cut("", Resource::Memory, Kind::User), "who would be cut is shown");
 }
 
 #[test]

@@ -73,15 +73,19 @@ fn cuts_of(rest: &mut &[u8]) -> Option<Cuts> {
     let mut cuts = Cuts { mean, levels, ..Cuts::default() };
     for _ in 0..number(rest, 2)? {
         let (account, cut) = (account(rest)?, cut(rest)?);
-        cuts.accounts.insert(account, cut);
+        // The script knows kinds and lengths, not names: one that is none is nobody's.
+        if let Some(account) = account {
+            cuts.accounts.insert(account, cut);
+        }
     }
     Some(cuts)
 }
 
-fn account(rest: &mut &[u8]) -> Option<Account> {
+fn account(rest: &mut &[u8]) -> Option<Option<Account>> {
     let kind = *KINDS.get(usize::try_from(number(rest, 1)?).ok()?.checked_sub(1)?)?;
     let length = usize::try_from(number(rest, 2)?).ok()?;
-    Account::from_spelling(kind, std::str::from_utf8(take(rest, length)?).ok()?).ok()
+    let name = std::str::from_utf8(take(rest, length)?).ok();
+    Some(name.and_then(|name| Account::from_spelling(kind, name).ok()))
 }
 
 fn cut(rest: &mut &[u8]) -> Option<Cut> {
@@ -120,5 +124,9 @@ mod tests {
         let nobody = [vec![VERSION], vec![0; 3 * 26]].concat();
         assert_eq!(read_cuts(&nobody), Some(PerResource::default()));
         assert_eq!(read_cuts(&nobody[1..]), None);
+        let first = 1 + 6 + 3 * 6;
+        let cut = [&[2, 2, 0, 0xff, 0xfe][..], &[1; 25]].concat();
+        let one = [&nobody[..first], &[1, 0], &cut, &nobody[first + 2..]].concat();
+        assert_eq!(read_cuts(&one), Some(PerResource::default()), "a name that is none is nobody's");
     }
 }
