@@ -1,5 +1,6 @@
 mod account_limit;
 mod node;
+mod overrides;
 mod standing;
 
 use std::time::Duration;
@@ -11,6 +12,7 @@ pub use self::node::{
     CAPACITY_BOUNDS, UsedHere, bound_heaviest, check_heaviest, node_report, used_here, wire_active,
     wire_capacity, wire_limits, wire_pressure, wire_report,
 };
+pub use self::overrides::{ONE_WORD, override_word, wire_override_word};
 pub use self::standing::{comparisons, resource_standing};
 
 use crate::{Invalid, v1};
@@ -32,12 +34,17 @@ pub fn accounts(wire: Option<&v1::Accounts>, prefix: Ipv6Prefix) -> Result<Accou
 /// An age, which a field named `field` holds: absent is none. More than a day is read as a day.
 pub fn age(wire: Option<&prost_types::Duration>, field: &str) -> Result<Duration, Invalid> {
     let Some(wire) = wire else { return Ok(Duration::ZERO) };
+    Ok(duration(wire, field)?.min(MAX_AGE))
+}
+
+/// How long something is, which a field named `field` holds.
+pub fn duration(wire: &prost_types::Duration, field: &str) -> Result<Duration, Invalid> {
     let (Ok(seconds), Ok(nanos @ 0..1_000_000_000)) =
         (u64::try_from(wire.seconds), u32::try_from(wire.nanos))
     else {
         return Err(Invalid::new(field, "must not be negative, nor have a second or more of nanos"));
     };
-    Ok(Duration::new(seconds, nanos).min(MAX_AGE))
+    Ok(Duration::new(seconds, nanos))
 }
 
 /// An amount as the API gives it: memory in byte-seconds, the others as they are inside.

@@ -7,9 +7,9 @@ mod label;
 
 pub use codec::{BoundedCodec, BoundedDecoder};
 pub use convert::{
-    CAPACITY_BOUNDS, UsedHere, account_limit, accounts, age, bound_heaviest, check_heaviest, comparisons,
-    limit, node_report, resource_standing, used_here, wire_active, wire_amount, wire_capacity, wire_limits,
-    wire_pressure, wire_report,
+    CAPACITY_BOUNDS, ONE_WORD, UsedHere, account_limit, accounts, age, bound_heaviest, check_heaviest,
+    comparisons, duration, limit, node_report, override_word, resource_standing, used_here, wire_active,
+    wire_amount, wire_capacity, wire_limits, wire_override_word, wire_pressure, wire_report,
 };
 pub use invalid::Invalid;
 pub use label::{MAX_LABEL_BYTES, check_label};
@@ -38,6 +38,9 @@ pub const ACCOUNT_NOT_STORED: &str = "ACCOUNT_NOT_STORED";
 
 /// The reason in `google.rpc.ErrorInfo` where as many nodes are remembered as may be, and this is none of them.
 pub const TOO_MANY_NODES: &str = "TOO_MANY_NODES";
+
+/// The reason in `google.rpc.ErrorInfo` where operators have said as much as may be kept.
+pub const TOO_MANY_OVERRIDES: &str = "TOO_MANY_OVERRIDES";
 
 /// The types of problem documents (RFC 9457) start with this. It names them, and leads nowhere: `.invalid` is nobody's.
 pub const PROBLEM_TYPES: &str = "https://quota.invalid/problems/";

@@ -27,6 +27,18 @@ pub(crate) struct Spent {
     pub(crate) release: Option<Release>,
     /// What it gives back of a price that was reserved here alone, which is not reported.
     pub(crate) here: Option<quota_core::Release>,
+    /// The request, where this is its last charge. Of one without a reservation it is not told: charges of such are merged, so
+    /// that a long outage finds room for them.
+    pub(crate) finished: Option<Finished>,
+}
+
+/// A request that has finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub(crate) rpc: String,
+    pub(crate) wall: Duration,
+    /// What it cost in all.
+    pub(crate) total: Cost,
 }
 
 /// Part of a reservation, given back.
@@ -41,7 +53,7 @@ pub(crate) struct Release {
 pub(crate) struct Pending {
     /// Of the current interval.
     open: Vec<Spent>,
-    /// Where in `open` the charges without a release are.
+    /// Where in `open` the charges are that have no release and end no request.
     mergeable: HashMap<Arc<Payers>, usize>,
     /// Of earlier intervals, each with its interval's end; oldest first.
     closed: VecDeque<(Instant, Spent)>,
@@ -55,7 +67,7 @@ pub(crate) struct Pending {
 impl Pending {
     /// Adds to the current interval. Where too many wait, the oldest is dropped.
     pub(crate) fn add(&mut self, spent: Spent, now: Instant) {
-        if spent.release.is_none() {
+        if spent.release.is_none() && spent.finished.is_none() {
             if let Some(at) = self.mergeable.get(&spent.payers) {
                 let cost = &mut self.open[*at].cost;
                 *cost = cost.plus(spent.cost);
@@ -126,6 +138,14 @@ impl Spent {
             Some(Release { reservation, amounts }) => (reservation, Some(amounts.into())),
             None => (String::new(), None),
         };
+        let finished =
+            self.finished.map_or_else(v1::Charge::default, |Finished { rpc, wall, total }| v1::Charge {
+                rpc,
+                finished: true,
+                wall: prost_types::Duration::try_from(wall).ok(),
+                total: Some(total.into()),
+                ..v1::Charge::default()
+            });
         v1::Charge {
             accounts: Some(self.payers.named().clone()),
             cost: Some(self.cost.into()),
@@ -133,6 +153,7 @@ impl Spent {
             age: prost_types::Duration::try_from(age).ok(),
             reservation,
             release,
+            ..finished
         }
     }
 }

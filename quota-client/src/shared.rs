@@ -251,7 +251,7 @@ impl Shared {
                 usage.spend(&spent.payers, spent.cost, now);
             }
         }
-        if !spent.cost.is_zero() || spent.release.is_some() {
+        if !spent.cost.is_zero() || spent.release.is_some() || spent.finished.is_some() {
             self.pending.lock().add(spent, now);
         }
     }

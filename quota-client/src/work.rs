@@ -13,7 +13,7 @@ use tokio::sync::SetOnce;
 
 use crate::local::Hold;
 use crate::payers::Payers;
-use crate::pending::{Release, Spent};
+use crate::pending::{Finished, Release, Spent};
 use crate::process::{Process, TreeUsage};
 use crate::reserved::Reserved;
 use crate::shared::Shared;
@@ -60,6 +60,8 @@ pub(crate) struct Work {
 pub(crate) struct Reservation {
     token: String,
     reserved: Reserved,
+    /// What has been charged.
+    charged: Cost,
 }
 
 #[derive(Debug, Default)]
@@ -248,10 +250,14 @@ impl Work {
             self.take_memory(last),
             self.network_bytes.swap(0, Relaxed),
         ));
-        let release =
-            self.reservation.lock().as_mut().and_then(|reservation| reservation.give_back(cost, last));
+        let mut reservation = self.reservation.lock();
+        let release = reservation.as_mut().and_then(|reservation| reservation.give_back(cost, last));
+        let total = reservation.as_ref().filter(|_| last && !self.rpc.is_empty()).map(|known| known.charged);
+        drop(reservation);
+        let finished =
+            total.map(|total| Finished { rpc: self.rpc.clone(), wall: self.began.elapsed(), total });
         let here = self.hold.lock().as_mut().and_then(|hold| hold.give_back(cost, last));
-        Spent { payers: Arc::clone(&self.payers), cost, release, here }
+        Spent { payers: Arc::clone(&self.payers), cost, release, here, finished }
     }
 
     /// In KiB-seconds. What is less than one stays for the next charge, and the last one is rounded up.
@@ -290,11 +296,12 @@ impl Drop for Work {
 impl Reservation {
     /// Of the answer to a check; none where nothing was reserved.
     pub(crate) fn new(token: String, reserved: Cost) -> Option<Self> {
-        (!token.is_empty()).then_some(Self { token, reserved: Reserved::new(reserved) })
+        (!token.is_empty()).then_some(Self { token, reserved: Reserved::new(reserved), charged: Cost::ZERO })
     }
 
     /// What to give back with a charge of `cost`, or with the last one.
     fn give_back(&mut self, cost: Cost, last: bool) -> Option<Release> {
+        self.charged = self.charged.plus(cost);
         let amounts = self.reserved.give_back(cost, last)?;
         Some(Release { reservation: self.token.clone(), amounts })
     }

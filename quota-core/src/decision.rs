@@ -109,6 +109,8 @@ pub struct Subject {
     pub account: Account,
     /// The limits in force.
     pub comparisons: PerResource<Comparison>,
+    /// When an operator's word on them ends, if it does.
+    pub until: Option<Timestamp>,
     /// The usage, whole where [`Comparison::bound`] is reached.
     pub snapshot: Snapshot,
 }
@@ -145,8 +147,8 @@ pub struct Breach {
     pub used: u64,
     /// How much may be used.
     pub limit: Limit,
-    /// When usage is below the limit again if nothing more is spent; one window where it is `permanent`, and at most one
-    /// window while a clock that stepped back a little catches up. Of a node's limit, the latest that it can be: when what
+    /// When usage is below the limit again if nothing more is spent; where it is `permanent`, when the operator's word
+    /// ends that makes it so, or one window; and at most one window while a clock that stepped back a little catches up. Of a node's limit, the latest that it can be: when what
     /// was spent elsewhere has left first, and a bucket later where the node counts, whose buckets end at other moments.
     pub retry_after: Duration,
     /// Waiting does not help: the limit is 0.
@@ -202,15 +204,17 @@ fn breaches(
     let reached = comparison.limits(everywhere).filter(|(_, limit, used)| limit.reached_by(*used));
     reached.map(move |(scope, limit, used)| {
         let below_at = subject.snapshot.below_at(resource, limit);
-        let wait =
-            below_at.map_or(length.length(), |tick| length.until(tick, now) + comparison.lag(scope, length));
+        let retry_after = match below_at {
+            Some(tick) => (length.until(tick, now) + comparison.lag(scope, length)).min(length.length()),
+            None => subject.until.map_or(length.length(), |until| Duration::from_micros(until.since(now))),
+        };
         Breach {
             account: subject.account.clone(),
             resource,
             scope,
             used,
             limit,
-            retry_after: wait.min(length.length()),
+            retry_after,
             permanent: below_at.is_none(),
         }
     })

@@ -6,16 +6,21 @@
 
 pub mod account;
 mod adapt;
+mod book;
 mod cost;
 mod decision;
+mod heaviest;
+mod histogram;
 #[cfg(feature = "keys")]
 mod key;
 mod ledger;
 mod limit;
 mod marks;
 mod node;
+mod overrides;
 mod ratio;
 mod resource;
+mod switch;
 mod time;
 mod window;
 
@@ -24,15 +29,20 @@ pub use adapt::{
     Adaptation, Adaptations, Blame, Blamed, Calibration, Controller, Cut, Cuts, Load, Observation, Observed,
     Range, Reason, Rule, Spending,
 };
+pub use book::{Book, Said, Word};
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject, Verdict, decide};
+pub use heaviest::{Heaviest, Kept, Lately, Slices};
+pub use histogram::Histogram;
 pub use ledger::{Charge, Ledger, Release, Settled, admit};
 pub use limit::{Bound, Limit, Mode};
 pub use marks::{Mark, Marks, Source};
 #[cfg(feature = "keys")]
 pub use node::node_key;
 pub use node::{NodeReport, NodeState, Used};
+pub use overrides::{InvalidWeight, Override, Weight};
 pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
+pub use switch::{Place, Switch};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};
 pub use window::{BUCKET_CAP, Bucket, Usage, Window};

@@ -16,8 +16,8 @@ impl Limit {
     }
 }
 
-/// What happens when a limit is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What happens when a limit is reached. Ordered by how much that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// The limit is not compared.
     Off,

@@ -8,6 +8,7 @@ mod environment;
 mod error;
 mod layers;
 mod list;
+mod overrides;
 mod policy;
 mod prices;
 mod schema;
@@ -25,11 +26,14 @@ use quota_core::{Ipv6Prefix, WindowLength};
 pub use auth::Auth;
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
+pub use overrides::FileOverride;
 pub use policy::Policy;
+pub(crate) use policy::limit as read_limit;
 pub use prices::Prices;
 pub use store_url::{RedisUrl, StoreUrl};
 pub use tls::Tls;
 use units::within;
+pub(crate) use units::written_limit;
 
 /// Every setting of the server.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,14 +50,25 @@ pub struct Config {
     pub policy: Policy,
     /// What RPCs are expected to cost.
     pub prices: Prices,
+    /// What is said of single accounts.
+    pub overrides: Vec<FileOverride>,
     /// How client addresses become accounts.
     pub ip: Ip,
     /// Who may ask.
     pub auth: Auth,
     /// What TLS is spoken with; none: connections are taken as they are.
     pub tls: Option<Tls>,
+    /// What is written to the log beside what always is.
+    pub log: Log,
     /// How the server stops.
     pub shutdown: Shutdown,
+}
+
+/// What is written to the log beside what always is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Log {
+    /// The share of requests that finished of which a line with their cost is written, 0 to 1.
+    pub requests: f64,
 }
 
 /// An API's address.
@@ -127,6 +142,7 @@ impl Config {
         let window = settings.text(&["window", "length"], window_length)?;
         let tls = Tls::read(settings)?;
         let auth = Auth::read(settings, tls.as_ref())?;
+        let ipv6_prefix = settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)?;
         let http = listen(settings, "http", &auth, None)?;
         Ok(Self {
             grpc: listen(settings, "grpc", &auth, Some(http.listen))?,
@@ -135,12 +151,18 @@ impl Config {
             window,
             policy: Policy::read(settings, window)?,
             prices: Prices::read(settings)?,
-            ip: Ip { ipv6_prefix: settings.number(&["ip", "ipv6_prefix"], ipv6_prefix)? },
+            overrides: overrides::read(settings, ipv6_prefix, window.length())?,
+            ip: Ip { ipv6_prefix },
             auth,
             tls,
+            log: Log { requests: settings.decimal(&["log", "requests"], share)? },
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
         })
     }
+}
+
+fn share(value: f64) -> Result<f64, String> {
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("must be from 0 to 1".into()) }
 }
 
 fn shutdown(settings: &Settings, name: &str) -> Result<Duration, ConfigError> {

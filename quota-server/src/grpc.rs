@@ -3,6 +3,8 @@
 mod authenticate;
 mod convert;
 mod health;
+mod modes;
+mod overrides;
 mod status;
 
 use std::sync::Arc;
@@ -10,11 +12,13 @@ use std::sync::Arc;
 use axum::middleware::from_fn_with_state;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
+use quota_proto::v1::mode_service_server::ModeServiceServer;
+use quota_proto::v1::override_service_server::OverrideServiceServer;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
-    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListNodesRequest,
-    ListNodesResponse, ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse,
-    Standing,
+    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListDenialsRequest,
+    ListDenialsResponse, ListNodesRequest, ListNodesResponse, ListTopRequest, ListTopResponse,
+    ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse, Standing,
 };
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
@@ -46,8 +50,12 @@ pub(crate) fn routes(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let guard = Guard { auth, quota: Arc::clone(&quota) };
+    let modes = ModeServiceServer::new(Grpc(Arc::clone(&quota)));
+    let overrides = OverrideServiceServer::new(Grpc(Arc::clone(&quota)));
     let quota = QuotaServiceServer::new(Grpc(quota)).max_decoding_message_size(MAX_BODY_BYTES);
     let routes = Routes::new(quota)
+        .add_service(modes.max_decoding_message_size(MAX_BODY_BYTES))
+        .add_service(overrides.max_decoding_message_size(MAX_BODY_BYTES))
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES));
@@ -129,5 +137,20 @@ impl QuotaService for Grpc {
         let node = convert::nodes(request.get_ref()).map_err(status)?;
         let nodes = self.0.list_nodes(&node).await.map_err(status)?;
         Ok(Response::new(ListNodesResponse { nodes: nodes.into_iter().map(Into::into).collect() }))
+    }
+
+    async fn list_top(&self, request: Request<ListTopRequest>) -> Result<Response<ListTopResponse>, Status> {
+        let request = convert::top(request.get_ref()).map_err(status)?;
+        let top = self.0.top(request).await.map_err(status)?;
+        Ok(Response::new(top.into()))
+    }
+
+    async fn list_denials(
+        &self,
+        request: Request<ListDenialsRequest>,
+    ) -> Result<Response<ListDenialsResponse>, Status> {
+        let request = convert::denials(request.get_ref()).map_err(status)?;
+        let report = self.0.list_denials(request).await.map_err(status)?;
+        Ok(Response::new(report.into()))
     }
 }

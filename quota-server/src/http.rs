@@ -6,17 +6,22 @@ mod backoff;
 mod bounded;
 mod check;
 mod dashboard;
+mod denials;
 mod extract;
+mod modes;
 mod nodes;
 mod object;
 mod openapi;
 mod operator;
+mod overrides;
 mod pressure;
+mod prices;
 mod problem;
 mod rate_limit;
 mod report;
 mod serve;
 mod standing;
+mod top;
 
 use std::sync::Arc;
 
@@ -68,12 +73,20 @@ fn post<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route 
     Route { method: Method::POST, path, answer: routing::post(answer), is_page: false }
 }
 
+fn put<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { method: Method::PUT, path, answer: routing::put(answer), is_page: false }
+}
+
+fn delete<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { method: Method::DELETE, path, answer: routing::delete(answer), is_page: false }
+}
+
 fn page<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
     Route { is_page: true, ..get(path, answer) }
 }
 
 /// Every route of the API. `openapi.json` describes the same.
-fn routes() -> [Route; 11] {
+fn routes() -> [Route; 22] {
     [
         post("/v1/check", check::check),
         post("/v1/report", report::report),
@@ -82,6 +95,17 @@ fn routes() -> [Route; 11] {
         get("/v1/backoff", backoff::backoff),
         get("/v1/nodes", nodes::nodes),
         get("/v1/nodes/{*node}", nodes::node),
+        get("/v1/top", top::top),
+        get("/v1/denials", denials::denials),
+        get("/v1/denials/stream", denials::stream),
+        get("/v1/prices", prices::prices),
+        get("/v1/overrides", overrides::list),
+        get("/v1/overrides/{kind}/{*id}", overrides::get),
+        put("/v1/overrides/{kind}/{*id}", overrides::put),
+        delete("/v1/overrides/{kind}/{*id}", overrides::delete),
+        get("/v1/modes", modes::list),
+        put("/v1/modes", modes::put),
+        delete("/v1/modes", modes::delete),
         get("/metrics", operator::metrics),
         get("/healthz", operator::healthz),
         get("/readyz", operator::readyz),

@@ -4,6 +4,7 @@
 //! `grpc` say it in their protocols, and [`Server`] puts all of it together.
 
 pub mod auth;
+mod author;
 pub mod config;
 mod grpc;
 mod http;
@@ -11,6 +12,7 @@ pub mod metrics;
 mod pressures;
 pub mod quota;
 mod readiness;
+mod safety;
 mod server;
 pub mod store;
 mod tls;

@@ -9,6 +9,9 @@ use quota_server::config::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+/// What is logged of changes by operators.
+const AUDIT: &str = "audit=info";
+
 /// The quota service: what repositories, users and addresses may consume, over HTTP and gRPC.
 #[derive(Parser)]
 #[command(version)]
@@ -41,6 +44,8 @@ async fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let filter = EnvFilter::builder().with_default_directive(tracing::Level::INFO.into()).from_env_lossy();
+    // What operators change is on record, whatever else is of interest.
+    let filter = AUDIT.parse().into_iter().fold(filter, EnvFilter::add_directive);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     match run(config).await {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,18 +2,20 @@
 //! account or path is ever one.
 
 mod nodes;
+mod requests;
 
 use prometheus::{
     Encoder as _, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
-    IntGauge, Opts, Registry, TextEncoder,
+    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
 pub use self::nodes::{CutFigures, NodeMetrics};
+pub use self::requests::RequestMetrics;
 use crate::auth::Refusal;
 use crate::config::Policy;
-use crate::store::Cause;
+use crate::store::{Cause, Danger, Risk};
 
 /// Whose denials are counted, as a label: of accounts that are cut on the node, and of others.
 const HEAVY: &str = "heavy";
@@ -59,14 +61,38 @@ pub enum Operation {
     Calibrate,
     /// Nodes.
     Nodes,
+    /// Post.
+    Post,
+    /// Posts.
+    Posts,
+    /// Words of operators.
+    Words,
+    /// Say.
+    Say,
+    /// Restore.
+    Restore,
+    /// Safety.
+    Safety,
     /// Probe.
     Probe,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 6] =
-        [Self::Admit, Self::Settle, Self::Usage, Self::Calibrate, Self::Nodes, Self::Probe];
+    pub const ALL: [Self; 12] = [
+        Self::Admit,
+        Self::Settle,
+        Self::Usage,
+        Self::Calibrate,
+        Self::Nodes,
+        Self::Post,
+        Self::Posts,
+        Self::Words,
+        Self::Say,
+        Self::Restore,
+        Self::Safety,
+        Self::Probe,
+    ];
 
     /// The label.
     pub const fn as_str(self) -> &'static str {
@@ -76,7 +102,34 @@ impl Operation {
             Self::Usage => "usage",
             Self::Calibrate => "calibrate",
             Self::Nodes => "nodes",
+            Self::Post => "post",
+            Self::Posts => "posts",
+            Self::Words => "words",
+            Self::Say => "say",
+            Self::Restore => "restore",
+            Self::Safety => "safety",
             Self::Probe => "probe",
+        }
+    }
+}
+
+/// What an operator changes, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// What is said of an account.
+    Override,
+    /// How far limits are enforced.
+    Mode,
+}
+
+impl Change {
+    /// Every change.
+    pub const ALL: [Self; 2] = [Self::Override, Self::Mode];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Override => "override",
+            Self::Mode => "mode",
         }
     }
 }
@@ -86,6 +139,8 @@ pub struct Metrics {
     registry: Registry,
     decisions: IntCounterVec,
     denials: IntCounterVec,
+    changes: IntCounterVec,
+    store_unsafe: IntGaugeVec,
     limits: GaugeVec,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
@@ -102,6 +157,14 @@ pub struct Metrics {
     pub excess_releases: IntCounter,
     /// Windows dated back, since the store's clock had stepped back.
     pub windows_rebased: IntCounter,
+    /// What requests that have finished cost.
+    pub requests: RequestMetrics,
+    /// Overrides that are known, by origin.
+    pub overrides: IntGaugeVec,
+    /// What operators say of how far limits are enforced, by mode.
+    pub modes: IntGaugeVec,
+    /// Words of operators that the store had lost, and that this server put back.
+    pub overrides_restored: IntCounter,
     /// Pressure and limits by node.
     pub nodes: NodeMetrics,
     /// When the limits of the nodes were last read.
@@ -139,6 +202,30 @@ impl Metrics {
             "How old what this server knows of the nodes' limits is.",
         )?;
         registry.register(Box::new(node_limits_age.clone()))?;
+        let overrides = IntGaugeVec::new(
+            Opts::new(
+                "quota_overrides",
+                "Overrides of accounts that this server knows, by origin: api or file.",
+            ),
+            &["origin"],
+        )?;
+        registry.register(Box::new(overrides.clone()))?;
+        let modes = IntGaugeVec::new(
+            Opts::new(
+                "quota_modes",
+                "How often operators say of the system, a node or a kind of account how far limits are enforced, by mode.",
+            ),
+            &["mode"],
+        )?;
+        registry.register(Box::new(modes.clone()))?;
+        let store_unsafe = IntGaugeVec::new(
+            Opts::new(
+                "quota_store_unsafe",
+                "1 where the store may lose what operators say, by reason; no value where that is not known.",
+            ),
+            &["reason"],
+        )?;
+        registry.register(Box::new(store_unsafe.clone()))?;
         let limits = GaugeVec::new(
             Opts::new(
                 "quota_limit",
@@ -163,6 +250,11 @@ impl Metrics {
                 "quota_denials_total",
                 "Checks that were denied by a limit of an account that is cut on the node (heavy), and of another (light).",
                 &["account"],
+            )?,
+            changes: counters(
+                "quota_changes_total",
+                "Changes by operators by way of this server.",
+                &["what"],
             )?,
             limits,
             store_seconds,
@@ -194,6 +286,14 @@ impl Metrics {
                 "quota_windows_rebased_total",
                 "Windows and intervals dated back, since the store's clock had stepped back.",
             )?,
+            requests: RequestMetrics::new(&registry)?,
+            overrides,
+            store_unsafe,
+            modes,
+            overrides_restored: counter(
+                "quota_overrides_restored_total",
+                "Words of operators that the store had lost, and that this server put back.",
+            )?,
             nodes: NodeMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,
@@ -205,6 +305,9 @@ impl Metrics {
         }
         for reason in Refusal::ALL {
             metrics.refusals.with_label_values(&[reason]);
+        }
+        for change in Change::ALL {
+            metrics.changes.with_label_values(&[change.as_str()]);
         }
         for (operation, cause) in
             Operation::ALL.iter().flat_map(|op| Cause::ALL.iter().map(move |cause| (op, cause)))
@@ -230,6 +333,22 @@ impl Metrics {
     /// Counts a request that was refused for who asked.
     pub fn refused(&self, refusal: &Refusal) {
         self.refusals.with_label_values(&[refusal.as_str()]).inc();
+    }
+
+    /// Counts a change by an operator.
+    pub fn change(&self, what: Change) {
+        self.changes.with_label_values(&[what.as_str()]).inc();
+    }
+
+    /// Shows whether the store may lose what operators say.
+    pub fn show_risk(&self, risk: Risk, danger: Danger) {
+        let label = [risk.as_str()];
+        if danger == Danger::Unknown {
+            // An error says that there was no value.
+            let _ = self.store_unsafe.remove_label_values(&label);
+        } else {
+            self.store_unsafe.with_label_values(&label).set((danger == Danger::Yes).into());
+        }
     }
 
     /// Where the store's latency for an operation is measured.

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::metrics::Metrics;
+use crate::safety::StoreSafety;
 use crate::store::{Store, StoreError};
 
 /// Where usage is kept, as far as an operator must know.
@@ -39,6 +41,7 @@ impl StoreKind {
 pub(crate) struct Readiness {
     store: Arc<dyn Store>,
     kind: StoreKind,
+    safety: StoreSafety,
     draining: AtomicBool,
     /// What was last seen, for those who follow; gone when the server stops, which ends what they follow.
     seen: Mutex<Option<watch::Sender<bool>>>,
@@ -57,12 +60,23 @@ impl Readiness {
     /// Taking requests.
     pub(crate) fn new(store: Arc<dyn Store>, kind: StoreKind) -> Self {
         let seen = Mutex::new(Some(watch::Sender::new(false)));
-        Self { store, kind, draining: AtomicBool::new(false), seen }
+        Self { store, kind, safety: StoreSafety::default(), draining: AtomicBool::new(false), seen }
     }
 
     /// Where usage is kept.
     pub(crate) const fn store(&self) -> StoreKind {
         self.kind
+    }
+
+    /// Looks whether the store may lose what operators say. To be called at the start, and about once a minute.
+    pub(crate) async fn look_at_safety(&self, metrics: &Metrics) {
+        self.safety.look(&*self.store, metrics).await;
+    }
+
+    /// What an operator must know of the store.
+    pub(crate) fn detail(&self) -> String {
+        let detail = self.kind.detail();
+        self.safety.detail().map_or_else(|| detail.to_owned(), |risks| format!("{detail}; {risks}"))
     }
 
     /// Looks, within the deadline of the store.

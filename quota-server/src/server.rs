@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -11,14 +12,14 @@ use crate::auth::{Auth, TokenFileError, Tokens};
 use crate::config::{self, Config, Shutdown, StoreUrl};
 use crate::metrics::Metrics;
 use crate::pressures::{self, Pressures};
-use crate::quota::{Denials, Jitter, NodeLimits, Quota};
+use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota};
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::tls::{Door, Protocol, Tls, TlsError, admit_all};
 use crate::{REQUEST_TIMEOUT, grpc, http};
 
-/// How often the limits of the nodes are read. With the store's answer it stays below the 500 ms in which a step must be
-/// known to every server.
+/// How often the limits of the nodes and what operators say are read. With the store's answer it stays below the 500 ms in
+/// which a step must be known to every server.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(400);
 
 /// How often the store is looked at for those who follow whether the server is ready.
@@ -29,6 +30,12 @@ const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most connections that have come in and that gRPC has not taken yet.
 const MAX_ADMITTED: usize = 16;
+
+/// How often other servers on the store are told what this one saw.
+const POST_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often is looked whether the store may lose what operators say.
+const SAFETY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
 const MAX_CANCELLED_STREAMS: usize = 10_000;
@@ -107,19 +114,31 @@ impl Server {
             store,
             policy: config.policy,
             nodes: NodeLimits::default(),
+            operators: Operators::new(&config.overrides),
             prices: config.prices,
             fail: config.store.fail,
             window: config.window,
             ipv6_prefix: config.ip.ipv6_prefix,
             metrics,
             denials,
+            record: Mutex::default(),
+            facts: Mutex::default(),
+            logged_requests: config.log.requests,
+            denial_events: DenialEvents::default(),
+            consumers: Consumers::new(config.window),
             jitter: Jitter::default(),
         });
-        // Before the first check: a node's limits may be lower than those of a node that is not known.
-        quota.refresh_nodes().await;
-        upkeep.spawn(refresh_nodes(Arc::clone(&quota)));
+        // Before the first check: a node's limits may be lower than those of a node that is not known, and who asks be
+        // blocked.
+        refresh(&quota).await;
+        upkeep.spawn(keep_fresh(Arc::clone(&quota)));
+        if kind == StoreKind::Redis {
+            upkeep.spawn(post(Arc::clone(&quota)));
+        }
         let readiness = Arc::new(Readiness::new(Arc::clone(&quota.store), kind));
         upkeep.spawn(refresh_readiness(Arc::clone(&readiness)));
+        readiness.look_at_safety(&quota.metrics).await;
+        upkeep.spawn(watch_safety(Arc::clone(&readiness), Arc::clone(&quota.metrics)));
 
         let http = listen("http.listen", config.http.listen).await?;
         let grpc = listen("grpc.listen", config.grpc.listen).await?;
@@ -239,12 +258,27 @@ async fn stopped(mut stopping: watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
-/// Keeps the limits of the nodes up to date.
-async fn refresh_nodes(quota: Arc<Quota>) {
+/// Keeps what other servers change up to date.
+async fn keep_fresh(quota: Arc<Quota>) {
     loop {
         tokio::time::sleep(REFRESH_INTERVAL).await;
-        quota.refresh_nodes().await;
+        refresh(&quota).await;
     }
+}
+
+/// Tells other servers on the store what this one saw.
+async fn post(quota: Arc<Quota>) {
+    loop {
+        tokio::time::sleep(POST_INTERVAL).await;
+        quota.post_top().await;
+        quota.post_denials().await;
+    }
+}
+
+/// Reads the limits of the nodes, and what operators say.
+async fn refresh(quota: &Quota) {
+    // What failed is counted and logged by the store, and tried again soon.
+    let _ = tokio::join!(quota.refresh_nodes(), quota.refresh_operators());
 }
 
 /// Looks for those who follow whether the server is ready.
@@ -268,6 +302,14 @@ async fn reread(auth: Arc<Auth>, tls: Option<Arc<Tls>>) {
         };
         // Nothing in it panics, and a runtime that ends drops this as well.
         let _ = tokio::task::spawn_blocking(reread).await;
+    }
+}
+
+/// Looks whether the store may lose what operators say.
+async fn watch_safety(readiness: Arc<Readiness>, metrics: Arc<Metrics>) {
+    loop {
+        tokio::time::sleep(SAFETY_INTERVAL).await;
+        readiness.look_at_safety(&metrics).await;
     }
 }
 

@@ -3,25 +3,33 @@
 //! The trait is cut at whole decisions, so that each is atomic in the store: nobody reads usage, decides, and then
 //! writes. One contract suite (in the package quota-tests) runs against both.
 
+mod board;
 mod clock;
 mod error;
 mod measured;
 mod memory;
 mod node;
 mod redis;
+mod safety;
+mod words;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use quota_core::{
     Account, Adaptations, Bound, Charge, Cost, Mark, NodeReport, PerResource, Release, Settled, Snapshot,
-    Tick, Timestamp,
+    Tick, Timestamp, Word,
 };
 
+pub use board::{Board, Posts};
 pub use clock::Clock;
 pub use error::{Cause, StoreError};
 pub use measured::Measured;
 pub use memory::MemoryStore;
 pub use node::{Calibrated, MAX_NODES, Node, Nodes};
 pub use redis::{RedisStore, Scripts};
+pub use safety::{Danger, Risk, Safety};
+pub use words::{Heard, Saying, Words};
 
 /// The most accounts in one call: the scripts' bound.
 pub const MAX_ACCOUNTS: usize = 64;
@@ -53,6 +61,24 @@ pub trait Store: Send + Sync + 'static {
 
     /// Every node that is remembered, by name; one of which what is stored cannot be read is left out.
     async fn nodes(&self) -> Result<Nodes, StoreError>;
+
+    /// Tells the other servers on the store what this one saw, in place of what it told before of that part.
+    async fn post(&self, board: Board, part: u64, content: &[u8]) -> Result<(), StoreError>;
+
+    /// What other servers on the store have told within so long.
+    async fn posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError>;
+
+    /// What operators have said, unless it is the version that is known; 0 is none.
+    async fn words(&self, known: u64) -> Result<Words, StoreError>;
+
+    /// Puts down what an operator says, or withdraws it. At most [`quota_core::Book::MOST`] names.
+    async fn say(&self, saying: Saying<'_>) -> Result<Heard, StoreError>;
+
+    /// Puts words back that the store has lost, unless later ones are there. Returns how many.
+    async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError>;
+
+    /// Whether the store may lose what never expires.
+    async fn safety(&self) -> Result<Safety, StoreError>;
 
     /// Whether the store takes writes.
     async fn probe(&self) -> Result<(), StoreError>;

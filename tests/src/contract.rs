@@ -5,6 +5,7 @@
 //! the next.
 
 pub mod admission;
+pub mod boards;
 pub mod clock;
 pub mod limits;
 pub mod marks;
@@ -12,6 +13,7 @@ pub mod names;
 pub mod nodes;
 pub mod releases;
 pub mod settlement;
+pub mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,7 +40,7 @@ pub struct Fixture {
     clock: StoreClock,
     accounts: AtomicU32,
     /// Held for as long as the store needs it.
-    _redis: Option<RedisServer>,
+    redis: Option<RedisServer>,
 }
 
 impl Fixture {
@@ -46,7 +48,7 @@ impl Fixture {
     pub fn memory() -> Self {
         let (store, clock) = StoreClock::with_memory(WindowLength::default());
         let store: Arc<dyn Store> = Arc::new(store);
-        Self { other: Arc::clone(&store), store, clock, accounts: AtomicU32::default(), _redis: None }
+        Self { other: Arc::clone(&store), store, clock, accounts: AtomicU32::default(), redis: None }
     }
 
     /// Two stores in a Redis of their own.
@@ -55,7 +57,12 @@ impl Fixture {
         let clock = StoreClock::in_redis(&server).await;
         let open = || Arc::new(Opening { test_clock: true, ..Opening::default() }.open(&server.url()));
         let accounts = AtomicU32::default();
-        Self { store: open(), other: open(), clock, accounts, _redis: Some(server) }
+        Self { store: open(), other: open(), clock, accounts, redis: Some(server) }
+    }
+
+    /// Whether other servers may use the store.
+    fn is_shared(&self) -> bool {
+        self.redis.is_some()
     }
 
     /// An account that nobody has used.

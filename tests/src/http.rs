@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::wait::PATIENCE;
 
+/// The media type of server-sent events.
+const EVENTS: &str = "text/event-stream";
+
 /// A client of one server.
 #[derive(Clone, Debug)]
 pub struct Http {
@@ -16,7 +19,35 @@ pub struct Http {
     token: Option<String>,
 }
 
-/// An answer, read to its end.
+/// Server-sent events, as they come.
+#[derive(Debug)]
+pub struct Events {
+    response: reqwest::Response,
+    unread: String,
+}
+
+impl Events {
+    /// The name and the data of the next, past those that only show that the stream lives; `None` at the end.
+    pub async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            while let Some((event, rest)) = self.unread.split_once("\n\n") {
+                let of = |field: &str| event.lines().find_map(|line| line.strip_prefix(field)).map(str::trim);
+                let told = of("event:").map(|name| {
+                    let data = serde_json::from_str(of("data:").expect("data")).expect("JSON");
+                    (name.to_owned(), data)
+                });
+                self.unread = rest.to_owned();
+                if told.is_some() {
+                    return told;
+                }
+            }
+            let chunk = self.response.chunk().await.expect("a stream that does not break")?;
+            self.unread.push_str(std::str::from_utf8(&chunk).expect("whole characters"));
+        }
+    }
+}
+
+/// An answer, read to its end; of a stream of events, which has none, the head.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
@@ -83,11 +114,28 @@ impl Http {
         self.send(Method::GET, url, Body::default()).await
     }
 
+    /// GET of a stream of events, which is read as it comes.
+    pub async fn events(&self, path: &str) -> Events {
+        let response = self.client.get(self.url(path)).send().await.expect("an answer");
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["content-type"]),
+            (200, &EVENTS.parse().expect("a value"))
+        );
+        Events { response, unread: String::new() }
+    }
+
     /// GET of an account's standing; its id is encoded, as one segment of the path.
     pub async fn account(&self, kind: &str, id: &str) -> Answer {
         let mut url = self.url("/v1/accounts");
         url.path_segments_mut().expect("a path").extend([kind, id]);
         self.send(Method::GET, url, Body::default()).await
+    }
+
+    /// Any request about what operators say of an account; its id is encoded, as one segment of the path.
+    pub async fn account_override(&self, method: Method, kind: &str, id: &str, body: &str) -> Answer {
+        let mut url = self.url("/v1/overrides");
+        url.path_segments_mut().expect("a path").extend([kind, id]);
+        self.send(method, url, body.to_owned().into()).await
     }
 
     /// POST of a JSON body.
@@ -127,6 +175,8 @@ impl Http {
         }
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Answer { status, headers, body: response.bytes().await?.into() })
+        let is_endless = headers.get("content-type").is_some_and(|value| value == EVENTS);
+        let body = if is_endless { Vec::new() } else { response.bytes().await?.into() };
+        Ok(Answer { status, headers, body })
     }
 }

@@ -1,6 +1,8 @@
 //! Both stores keep the contract.
 
-use quota_tests::contract::{Fixture, admission, clock, limits, marks, names, nodes, releases, settlement};
+use quota_tests::contract::{
+    Fixture, admission, boards, clock, limits, marks, names, nodes, releases, settlement, words,
+};
 
 mod memory {
     use super::*;
@@ -8,6 +10,11 @@ mod memory {
     #[tokio::test(flavor = "multi_thread")]
     async fn admission() {
         admission::all(&Fixture::memory()).await;
+    }
+
+    #[tokio::test]
+    async fn boards() {
+        boards::all(&Fixture::memory()).await;
     }
 
     #[tokio::test]
@@ -44,6 +51,11 @@ mod memory {
     async fn nodes() {
         nodes::all(&Fixture::memory()).await;
     }
+
+    #[tokio::test]
+    async fn words() {
+        words::all(&Fixture::memory()).await;
+    }
 }
 
 mod redis {
@@ -52,6 +64,11 @@ mod redis {
     #[tokio::test(flavor = "multi_thread")]
     async fn admission() {
         admission::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn boards() {
+        boards::all(&Fixture::redis().await).await;
     }
 
     #[tokio::test]
@@ -87,5 +104,10 @@ mod redis {
     #[tokio::test]
     async fn nodes() {
         nodes::all(&Fixture::redis().await).await;
+    }
+
+    #[tokio::test]
+    async fn words() {
+        words::all(&Fixture::redis().await).await;
     }
 }

@@ -162,7 +162,8 @@ pub struct Breach {
     pub limit: ::core::option::Option<Limit>,
     #[prost(enumeration = "Scope", tag = "6")]
     pub scope: i32,
-    /// Set where it is the account's own limit on the node: for how long it has had it, and the whole as a sentence.
+    /// Set where it is the account's own, by an operator's word or for what it did on the node: for how long it has had it, where
+    /// that is known, and the whole as a sentence.
     #[prost(message, optional, tag = "7")]
     pub since: ::core::option::Option<::prost_types::Duration>,
     #[prost(string, tag = "8")]
@@ -189,6 +190,9 @@ pub struct Standing {
     /// A limit is the account's own, such as an operator's override or what it was cut to on the node, and not that of all accounts of its kind.
     #[prost(bool, tag = "8")]
     pub own: bool,
+    /// What an operator says of the account.
+    #[prost(message, optional, tag = "9")]
+    pub r#override: ::core::option::Option<Override>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResourceStanding {
@@ -250,6 +254,18 @@ pub struct Charge {
     /// How much of the reservation this gives back; all of it, if absent.
     #[prost(message, optional, tag = "5")]
     pub release: ::core::option::Option<Cost>,
+    /// The full method name of the request that this is a charge of, at most 256 bytes.
+    #[prost(string, tag = "6")]
+    pub rpc: ::prost::alloc::string::String,
+    /// It has finished, and this is its last charge: what it cost counts for the prices of its RPC, where that is named.
+    #[prost(bool, tag = "7")]
+    pub finished: bool,
+    /// Of one that has finished: how long it ran; absent where that is not known.
+    #[prost(message, optional, tag = "8")]
+    pub wall: ::core::option::Option<::prost_types::Duration>,
+    /// Of one that has finished: what it cost in all, where earlier charges had parts of it. This charge's cost, if absent.
+    #[prost(message, optional, tag = "9")]
+    pub total: ::core::option::Option<Cost>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportResponse {
@@ -556,6 +572,267 @@ pub mod calibration {
         }
     }
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListTopRequest {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(enumeration = "Resource", tag = "2")]
+    pub resource: i32,
+    /// What they used on this node, by its last report of pressure; on all, if empty.
+    #[prost(string, tag = "3")]
+    pub node: ::prost::alloc::string::String,
+    /// 1 to 100; 20 if absent.
+    #[prost(uint32, optional, tag = "4")]
+    pub limit: ::core::option::Option<u32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListTopResponse {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(enumeration = "Resource", tag = "2")]
+    pub resource: i32,
+    #[prost(string, tag = "3")]
+    pub node: ::prost::alloc::string::String,
+    /// Heaviest first.
+    #[prost(message, repeated, tag = "4")]
+    pub accounts: ::prost::alloc::vec::Vec<Consumer>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Consumer {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    /// Within a window.
+    #[prost(uint64, tag = "3")]
+    pub used: u64,
+    /// On the node, if one was asked about.
+    #[prost(message, optional, tag = "4")]
+    pub limit: ::core::option::Option<Limit>,
+    /// How often it was denied within a window, on any node and for any resource.
+    #[prost(uint64, tag = "5")]
+    pub denied: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListDenialsRequest {
+    /// Of the time until now, at most a day; an hour if absent.
+    #[prost(message, optional, tag = "1")]
+    pub since: ::core::option::Option<::prost_types::Duration>,
+    /// Of all kinds, if unspecified.
+    #[prost(enumeration = "Kind", tag = "2")]
+    pub kind: i32,
+    /// 1 to 1000; 100 if absent.
+    #[prost(uint32, optional, tag = "3")]
+    pub limit: ::core::option::Option<u32>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListDenialsResponse {
+    #[prost(message, optional, tag = "1")]
+    pub since: ::core::option::Option<::prost_types::Duration>,
+    /// Most often first.
+    #[prost(message, repeated, tag = "2")]
+    pub denials: ::prost::alloc::vec::Vec<DenialCount>,
+    /// The most that any of them was denied beside its count; 0 where every denial is counted.
+    #[prost(uint64, tag = "3")]
+    pub missed: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DenialCount {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(enumeration = "Resource", tag = "3")]
+    pub resource: i32,
+    /// Empty where it was not told.
+    #[prost(string, tag = "4")]
+    pub rpc: ::prost::alloc::string::String,
+    /// MODE_ENFORCE where it was denied, MODE_SHADOW where it would have been.
+    #[prost(enumeration = "Mode", tag = "5")]
+    pub mode: i32,
+    #[prost(uint64, tag = "6")]
+    pub count: u64,
+    /// How long ago the last was.
+    #[prost(message, optional, tag = "7")]
+    pub last_ago: ::core::option::Option<::prost_types::Duration>,
+}
+/// What an operator says of an account: one of these.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OverrideWord {
+    #[prost(oneof = "override_word::Word", tags = "1, 2, 3, 4")]
+    pub word: ::core::option::Option<override_word::Word>,
+}
+/// Nested message and enum types in `OverrideWord`.
+pub mod override_word {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Word {
+        /// It may use so many thousandths of what others may: 1 to 1,000,000.
+        #[prost(uint32, tag = "1")]
+        WeightThousandths(u32),
+        /// It has these limits; where one is absent, that of its kind.
+        #[prost(message, tag = "2")]
+        Limits(super::Limits),
+        /// True: it is charged, and compared with nothing.
+        #[prost(bool, tag = "3")]
+        Exempt(bool),
+        /// True: it is refused at once.
+        #[prost(bool, tag = "4")]
+        Blocked(bool),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Override {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub word: ::core::option::Option<OverrideWord>,
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who said it; empty where the configuration file does.
+    #[prost(string, tag = "5")]
+    pub author: ::prost::alloc::string::String,
+    #[prost(enumeration = "r#override::Origin", tag = "6")]
+    pub origin: i32,
+    /// Absent where it does not end.
+    #[prost(message, optional, tag = "7")]
+    pub expires_in: ::core::option::Option<::prost_types::Duration>,
+}
+/// Nested message and enum types in `Override`.
+pub mod r#override {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Origin {
+        Unspecified = 0,
+        /// It was put.
+        Api = 1,
+        /// The configuration file has it.
+        File = 2,
+    }
+    impl Origin {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "ORIGIN_UNSPECIFIED",
+                Self::Api => "ORIGIN_API",
+                Self::File => "ORIGIN_FILE",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "ORIGIN_UNSPECIFIED" => Some(Self::Unspecified),
+                "ORIGIN_API" => Some(Self::Api),
+                "ORIGIN_FILE" => Some(Self::File),
+                _ => None,
+            }
+        }
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListOverridesRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListOverridesResponse {
+    /// By account; of two for the same one, the one that holds comes first.
+    #[prost(message, repeated, tag = "1")]
+    pub overrides: ::prost::alloc::vec::Vec<Override>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetOverrideRequest {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutOverrideRequest {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    pub word: ::core::option::Option<OverrideWord>,
+    /// Why, 1 to 256 bytes.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// More than 0 and at most 366 days; absent: until it is deleted.
+    #[prost(message, optional, tag = "5")]
+    pub expires_in: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteOverrideRequest {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteOverrideResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ModeSetting {
+    /// Set where it is of one node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Set where it is of one kind of account.
+    #[prost(enumeration = "Kind", optional, tag = "2")]
+    pub kind: ::core::option::Option<i32>,
+    /// The most that is done when a limit is reached.
+    #[prost(enumeration = "Mode", tag = "3")]
+    pub mode: i32,
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who said it.
+    #[prost(string, tag = "5")]
+    pub author: ::prost::alloc::string::String,
+    /// For how long it has held, by the store's clock.
+    #[prost(message, optional, tag = "6")]
+    pub since: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListModesRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListModesResponse {
+    /// Of the system, of kinds, of nodes.
+    #[prost(message, repeated, tag = "1")]
+    pub modes: ::prost::alloc::vec::Vec<ModeSetting>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PutModeRequest {
+    /// One node, or one kind of account, not both; neither: the whole system.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    #[prost(enumeration = "Kind", optional, tag = "2")]
+    pub kind: ::core::option::Option<i32>,
+    #[prost(enumeration = "Mode", tag = "3")]
+    pub mode: i32,
+    /// Why, 1 to 256 bytes.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteModeRequest {
+    /// As it was put.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    #[prost(enumeration = "Kind", optional, tag = "2")]
+    pub kind: ::core::option::Option<i32>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteModeResponse {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Kind {
@@ -912,6 +1189,56 @@ pub mod quota_service_client {
                 .insert(GrpcMethod::new("quota.v1.QuotaService", "ListNodes"));
             self.inner.unary(req, path, codec).await
         }
+        /// The heaviest accounts of the last minute, over all servers.
+        pub async fn list_top(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTopRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/ListTop",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "ListTop"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What was denied in the last hours, and what enforcing would have denied, over all servers.
+        pub async fn list_denials(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListDenialsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListDenialsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/ListDenials",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "ListDenials"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -964,6 +1291,19 @@ pub mod quota_service_server {
             request: tonic::Request<super::ListNodesRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListNodesResponse>,
+            tonic::Status,
+        >;
+        /// The heaviest accounts of the last minute, over all servers.
+        async fn list_top(
+            &self,
+            request: tonic::Request<super::ListTopRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListTopResponse>, tonic::Status>;
+        /// What was denied in the last hours, and what enforcing would have denied, over all servers.
+        async fn list_denials(
+            &self,
+            request: tonic::Request<super::ListDenialsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListDenialsResponse>,
             tonic::Status,
         >;
     }
@@ -1316,6 +1656,96 @@ pub mod quota_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/quota.v1.QuotaService/ListTop" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTopSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::ListTopRequest>
+                    for ListTopSvc<T> {
+                        type Response = super::ListTopResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListTopRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::list_top(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTopSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/ListDenials" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListDenialsSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::ListDenialsRequest>
+                    for ListDenialsSvc<T> {
+                        type Response = super::ListDenialsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListDenialsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::list_denials(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListDenialsSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -1353,6 +1783,965 @@ pub mod quota_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "quota.v1.QuotaService";
     impl<T> tonic::server::NamedService for QuotaServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod override_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// What operators say of single accounts. In force on every server within a second.
+    ///
+    /// NOT_FOUND: there is none. RESOURCE_EXHAUSTED: as many are kept as may be.
+    #[derive(Debug, Clone)]
+    pub struct OverrideServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> OverrideServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> OverrideServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            OverrideServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Every one, those of the configuration file too. Where both name an account, the one that was put holds.
+        pub async fn list(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOverridesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.OverrideService/List",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.OverrideService", "List"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The one that holds for an account.
+        pub async fn get(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetOverrideRequest>,
+        ) -> std::result::Result<tonic::Response<super::Override>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.OverrideService/Get",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.OverrideService", "Get"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says something of an account, in place of what was said before.
+        pub async fn put(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutOverrideRequest>,
+        ) -> std::result::Result<tonic::Response<super::Override>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.OverrideService/Put",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.OverrideService", "Put"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes back what was put. What the configuration file says then holds.
+        pub async fn delete(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteOverrideRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteOverrideResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.OverrideService/Delete",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.OverrideService", "Delete"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod override_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with OverrideServiceServer.
+    #[async_trait]
+    pub trait OverrideService: std::marker::Send + std::marker::Sync + 'static {
+        /// Every one, those of the configuration file too. Where both name an account, the one that was put holds.
+        async fn list(
+            &self,
+            request: tonic::Request<super::ListOverridesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListOverridesResponse>,
+            tonic::Status,
+        >;
+        /// The one that holds for an account.
+        async fn get(
+            &self,
+            request: tonic::Request<super::GetOverrideRequest>,
+        ) -> std::result::Result<tonic::Response<super::Override>, tonic::Status>;
+        /// Says something of an account, in place of what was said before.
+        async fn put(
+            &self,
+            request: tonic::Request<super::PutOverrideRequest>,
+        ) -> std::result::Result<tonic::Response<super::Override>, tonic::Status>;
+        /// Takes back what was put. What the configuration file says then holds.
+        async fn delete(
+            &self,
+            request: tonic::Request<super::DeleteOverrideRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteOverrideResponse>,
+            tonic::Status,
+        >;
+    }
+    /// What operators say of single accounts. In force on every server within a second.
+    ///
+    /// NOT_FOUND: there is none. RESOURCE_EXHAUSTED: as many are kept as may be.
+    #[derive(Debug)]
+    pub struct OverrideServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> OverrideServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for OverrideServiceServer<T>
+    where
+        T: OverrideService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/quota.v1.OverrideService/List" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSvc<T: OverrideService>(pub Arc<T>);
+                    impl<
+                        T: OverrideService,
+                    > tonic::server::UnaryService<super::ListOverridesRequest>
+                    for ListSvc<T> {
+                        type Response = super::ListOverridesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListOverridesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OverrideService>::list(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.OverrideService/Get" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetSvc<T: OverrideService>(pub Arc<T>);
+                    impl<
+                        T: OverrideService,
+                    > tonic::server::UnaryService<super::GetOverrideRequest>
+                    for GetSvc<T> {
+                        type Response = super::Override;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetOverrideRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OverrideService>::get(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.OverrideService/Put" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutSvc<T: OverrideService>(pub Arc<T>);
+                    impl<
+                        T: OverrideService,
+                    > tonic::server::UnaryService<super::PutOverrideRequest>
+                    for PutSvc<T> {
+                        type Response = super::Override;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutOverrideRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OverrideService>::put(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.OverrideService/Delete" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteSvc<T: OverrideService>(pub Arc<T>);
+                    impl<
+                        T: OverrideService,
+                    > tonic::server::UnaryService<super::DeleteOverrideRequest>
+                    for DeleteSvc<T> {
+                        type Response = super::DeleteOverrideResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteOverrideRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as OverrideService>::delete(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for OverrideServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "quota.v1.OverrideService";
+    impl<T> tonic::server::NamedService for OverrideServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod mode_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// How far limits are enforced: of the whole system, one node, one kind of account. In force on every server within a second.
+    ///
+    /// The lowest of what holds and of the mode of a limit holds. NOT_FOUND: nothing is said of this part.
+    #[derive(Debug, Clone)]
+    pub struct ModeServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ModeServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ModeServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ModeServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// All that is said.
+        pub async fn list(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListModesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListModesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.ModeService/List",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quota.v1.ModeService", "List"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Says something of a part, in place of what was said before.
+        pub async fn put(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PutModeRequest>,
+        ) -> std::result::Result<tonic::Response<super::ModeSetting>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/quota.v1.ModeService/Put");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quota.v1.ModeService", "Put"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes back what was said of a part.
+        pub async fn delete(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteModeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteModeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.ModeService/Delete",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.ModeService", "Delete"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod mode_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ModeServiceServer.
+    #[async_trait]
+    pub trait ModeService: std::marker::Send + std::marker::Sync + 'static {
+        /// All that is said.
+        async fn list(
+            &self,
+            request: tonic::Request<super::ListModesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListModesResponse>,
+            tonic::Status,
+        >;
+        /// Says something of a part, in place of what was said before.
+        async fn put(
+            &self,
+            request: tonic::Request<super::PutModeRequest>,
+        ) -> std::result::Result<tonic::Response<super::ModeSetting>, tonic::Status>;
+        /// Takes back what was said of a part.
+        async fn delete(
+            &self,
+            request: tonic::Request<super::DeleteModeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteModeResponse>,
+            tonic::Status,
+        >;
+    }
+    /// How far limits are enforced: of the whole system, one node, one kind of account. In force on every server within a second.
+    ///
+    /// The lowest of what holds and of the mode of a limit holds. NOT_FOUND: nothing is said of this part.
+    #[derive(Debug)]
+    pub struct ModeServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ModeServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ModeServiceServer<T>
+    where
+        T: ModeService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/quota.v1.ModeService/List" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSvc<T: ModeService>(pub Arc<T>);
+                    impl<
+                        T: ModeService,
+                    > tonic::server::UnaryService<super::ListModesRequest>
+                    for ListSvc<T> {
+                        type Response = super::ListModesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListModesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ModeService>::list(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.ModeService/Put" => {
+                    #[allow(non_camel_case_types)]
+                    struct PutSvc<T: ModeService>(pub Arc<T>);
+                    impl<
+                        T: ModeService,
+                    > tonic::server::UnaryService<super::PutModeRequest> for PutSvc<T> {
+                        type Response = super::ModeSetting;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PutModeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ModeService>::put(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PutSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.ModeService/Delete" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteSvc<T: ModeService>(pub Arc<T>);
+                    impl<
+                        T: ModeService,
+                    > tonic::server::UnaryService<super::DeleteModeRequest>
+                    for DeleteSvc<T> {
+                        type Response = super::DeleteModeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteModeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ModeService>::delete(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ModeServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "quota.v1.ModeService";
+    impl<T> tonic::server::NamedService for ModeServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

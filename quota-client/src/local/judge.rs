@@ -16,7 +16,7 @@ pub(crate) fn judge(
 ) -> Result<Option<Hold>, Breach> {
     let subject = |(account, comparisons)| {
         let snapshot = Snapshot::Full(usage.window(&account, now));
-        Subject { account, comparisons, snapshot }
+        Subject { account, comparisons, until: None, snapshot }
     };
     let subjects: Vec<Subject> = limits.into_iter().map(subject).collect();
     match decide(&subjects, usage.clock(now), WindowLength::default()).denied_by {

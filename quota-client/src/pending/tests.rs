@@ -7,6 +7,7 @@ fn spent(name: &str, bytes: u64) -> Spent {
         cost: Cost::ZERO.with_network_bytes(bytes).unwrap(),
         release: None,
         here: None,
+        finished: None,
     }
 }
 
@@ -34,6 +35,26 @@ fn one_interval_of_the_same_accounts_is_one_charge() {
     assert!(pending.is_drained());
     pending.close(now);
     assert_eq!(bytes(&pending.freeze(now)), [100]);
+}
+
+#[test]
+fn a_request_that_has_finished_is_a_charge_of_its_own_and_tells_what_it_cost() {
+    let (mut pending, now) = (Pending::default(), Instant::now());
+    let total = Cost::ZERO.with_network_bytes(70).unwrap();
+    let finished = Finished { rpc: "/svc/Fetch".to_owned(), wall: Duration::from_millis(1500), total };
+    for spent in
+        [spent("alice", 1), Spent { finished: Some(finished), ..spent("alice", 2) }, spent("alice", 4)]
+    {
+        pending.add(spent, now);
+    }
+    pending.close(now);
+    let charges = pending.freeze(now);
+    assert_eq!(bytes(&charges), [5, 2]);
+    assert_eq!((&*charges[0].rpc, charges[0].finished, charges[0].total), ("", false, None));
+    assert_eq!((&*charges[1].rpc, charges[1].finished), ("/svc/Fetch", true));
+    assert_eq!(charges[1].total.unwrap().network_bytes, 70);
+    let wall = Duration::try_from(charges[1].wall.unwrap()).unwrap();
+    assert_eq!(wall, Duration::from_millis(1500));
 }
 
 #[test]

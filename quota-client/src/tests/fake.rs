@@ -283,4 +283,17 @@ impl QuotaService for State {
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
         Err(Status::unimplemented("not for fileservers"))
     }
+    async fn list_top(
+        &self,
+        _: Request<v1::ListTopRequest>,
+    ) -> Result<Response<v1::ListTopResponse>, Status> {
+        Err(Status::unimplemented("not for fileservers"))
+    }
+
+    async fn list_denials(
+        &self,
+        _: Request<v1::ListDenialsRequest>,
+    ) -> Result<Response<v1::ListDenialsResponse>, Status> {
+        Err(Status::unimplemented("not for fileservers"))
+    }
 }

@@ -72,6 +72,34 @@ async fn releases_sum_to_what_was_reserved() {
     }
 }
 
+/// Of a request with a reservation, though it was spent before the end; of no other.
+#[tokio::test]
+async fn a_request_that_finished_tells_its_rpc_time_and_cost_with_its_last_charge() {
+    let fake = Fake::start().await;
+    fake.answers([Check::allow_reserving(cpu(1000)), Check::allow()]);
+    let client = builder([&fake]).build().unwrap();
+    let begun = std::time::Instant::now();
+    let admission = allowed(&client, &fetch()).await;
+    let meter = admission.meter();
+    meter.cpu(Duration::from_micros(5000));
+    assert!(client.shutdown(LONG).await);
+    meter.cpu(Duration::from_micros(70));
+    drop((admission, meter));
+    let longest = begun.elapsed();
+    let unreserved = allowed(&client, &fetch()).await;
+    unreserved.meter().cpu(Duration::from_micros(9));
+    drop(unreserved);
+    client.meter(&fetch()).cpu(Duration::from_micros(8));
+    assert!(client.shutdown(LONG).await);
+    let heard = fake.heard();
+    let finished: Vec<_> = charges(&heard).filter(|charge| charge.finished).collect();
+    let [charge] = finished[..] else { panic!("{finished:?}") };
+    assert_eq!((&*charge.rpc, charge.cost.unwrap().cpu_micros), (&*heard.checks[0].rpc, 70));
+    assert_eq!(charge.total.unwrap().cpu_micros, 5070);
+    let wall = Duration::try_from(charge.wall.unwrap()).unwrap();
+    assert!(wall <= longest && wall > Duration::ZERO, "{wall:?} of {longest:?}");
+}
+
 #[tokio::test]
 async fn a_report_whose_acknowledgement_is_lost_is_sent_again_as_it_was() {
     let fake = Fake::start().await;

@@ -15,6 +15,7 @@ fn user(name: &str, age: Tick, cpu: u64, limit: Limit, mode: Mode) -> Subject {
     Subject {
         account: Account::new(Kind::User, name, Ipv6Prefix::default()).unwrap(),
         comparisons: PerResource::new(only(limit, mode), off, off),
+        until: None,
         snapshot: Snapshot::Full(window),
     }
 }
@@ -51,6 +52,23 @@ fn a_limit_of_zero_is_permanent_and_stands_before_all() {
     ];
     let breach = verdict(&subjects).denied_by.unwrap();
     assert_eq!((breach.account.id(), breach.permanent, breach.retry_after), ("never", true, LENGTH));
+}
+
+#[test]
+fn what_an_operator_s_word_makes_permanent_ends_with_it() {
+    let until = |seconds: u64| {
+        let blocked = user("blocked", 0, 0, Limit::At(0), Mode::Enforce);
+        Subject { until: Some(NOW.after_micros(seconds * 1_000_000)), ..blocked }
+    };
+    for seconds in [0, 5, 7200] {
+        let breach = verdict(&[until(seconds)]).denied_by.unwrap();
+        assert_eq!((breach.permanent, breach.retry_after), (true, Duration::from_secs(seconds)));
+    }
+    let breach = verdict(&[until(90), until(7200), until(3600)]).denied_by.unwrap();
+    assert_eq!(breach.retry_after, Duration::from_secs(7200), "the one that ends last");
+    let raised = user("raised", 10, 10, Limit::At(10), Mode::Enforce);
+    let breach = verdict(&[Subject { until: Some(NOW), ..raised }]).denied_by.unwrap();
+    assert_eq!(breach.retry_after, Duration::from_millis(49_500), "when usage is below the limit");
 }
 
 #[test]

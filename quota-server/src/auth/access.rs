@@ -12,6 +12,7 @@ pub(crate) enum Access {
 const OPEN: Access = Access::Open;
 const FILESERVER: Access = Access::Least(Role::Fileserver);
 const READER: Access = Access::Least(Role::Reader);
+const ADMIN: Access = Access::Least(Role::Admin);
 
 /// Every route, by method and path as the router has it.
 const ROUTES: &[(&str, &str, Access)] = &[
@@ -22,6 +23,17 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/backoff", READER),
     ("GET", "/v1/nodes", READER),
     ("GET", "/v1/nodes/{*node}", READER),
+    ("GET", "/v1/top", READER),
+    ("GET", "/v1/denials", READER),
+    ("GET", "/v1/denials/stream", READER),
+    ("GET", "/v1/prices", READER),
+    ("GET", "/v1/overrides", READER),
+    ("GET", "/v1/overrides/{kind}/{*id}", READER),
+    ("PUT", "/v1/overrides/{kind}/{*id}", ADMIN),
+    ("DELETE", "/v1/overrides/{kind}/{*id}", ADMIN),
+    ("GET", "/v1/modes", READER),
+    ("PUT", "/v1/modes", ADMIN),
+    ("DELETE", "/v1/modes", ADMIN),
     ("GET", "/", READER),
     ("GET", "/dashboard/live", READER),
     ("GET", "/dashboard/accounts", READER),
@@ -42,6 +54,15 @@ const METHODS: &[(&str, Access)] = &[
     ("/quota.v1.QuotaService/GetStanding", READER),
     ("/quota.v1.QuotaService/Backoff", READER),
     ("/quota.v1.QuotaService/ListNodes", READER),
+    ("/quota.v1.QuotaService/ListTop", READER),
+    ("/quota.v1.QuotaService/ListDenials", READER),
+    ("/quota.v1.OverrideService/List", READER),
+    ("/quota.v1.OverrideService/Get", READER),
+    ("/quota.v1.OverrideService/Put", ADMIN),
+    ("/quota.v1.OverrideService/Delete", ADMIN),
+    ("/quota.v1.ModeService/List", READER),
+    ("/quota.v1.ModeService/Put", ADMIN),
+    ("/quota.v1.ModeService/Delete", ADMIN),
     ("/grpc.health.v1.Health/Check", OPEN),
     ("/grpc.health.v1.Health/Watch", OPEN),
     ("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", READER),

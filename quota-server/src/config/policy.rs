@@ -210,7 +210,8 @@ fn ratio(value: f64, least: f64, most: f64) -> Result<Ratio, String> {
     }
 }
 
-fn limit(resource: Resource, text: &str, window: Duration) -> Result<Limit, String> {
+/// A limit as it is written; memory as the average held over the window.
+pub(crate) fn limit(resource: Resource, text: &str, window: Duration) -> Result<Limit, String> {
     if text == "unlimited" {
         return Ok(Limit::Unlimited);
     }

@@ -29,6 +29,11 @@ impl Prices {
         rpc.and_then(|rpc| self.by_rpc.get(rpc)).copied().unwrap_or(self.default)
     }
 
+    /// Whether an RPC has a price of its own.
+    pub fn has(&self, rpc: &str) -> bool {
+        self.by_rpc.contains_key(rpc)
+    }
+
     pub(super) fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let mut by_rpc = HashMap::new();
         for rpc in settings.names(&["prices"])? {

@@ -51,6 +51,7 @@ pub(super) fn check(given: &Table, known: &Table, path: &[&str]) -> Result<(), F
             | (ValueKind::I64(_), ValueKind::I64(_) | ValueKind::Float(_))
             | (ValueKind::Float(_), ValueKind::Float(_))
             | (ValueKind::Boolean(_), ValueKind::Boolean(_))
+            // What is in a list is looked at where it is read.
             | (ValueKind::Array(_), ValueKind::Array(_)) => {}
             (_, expected) => return Err((Key::new(&path), must_be(expected))),
         }

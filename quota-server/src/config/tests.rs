@@ -1,6 +1,7 @@
 mod accepted;
 mod defaults;
 mod documented;
+mod overrides;
 mod refused;
 mod secrets;
 

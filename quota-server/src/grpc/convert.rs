@@ -1,5 +1,7 @@
 //! Messages to requests of the service, and its answers to messages.
 
+mod lists;
+
 use std::time::Duration;
 
 use quota_core::{Account, Cost, Ipv6Prefix, Kind, Limit, Resource};
@@ -8,11 +10,12 @@ use quota_proto::{
     wire_limits, wire_pressure,
 };
 
+pub(super) use self::lists::{denials, top};
 use crate::auth::Caller;
 use crate::quota::{
     AccountLimit, Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Denial,
-    Explanation, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest, Reported,
-    Retry, Standing, StandingRequest,
+    Explanation, Finished, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest,
+    Reported, Retry, Standing, StandingRequest,
 };
 
 pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
@@ -46,11 +49,15 @@ pub(super) fn report(
 
 fn charge(wire: v1::Charge, prefix: Ipv6Prefix) -> Result<ChargeRequest, Invalid> {
     let release = wire.release.map(|release| cost(release, "release")).transpose()?;
+    let spent = cost(wire.cost.unwrap_or_default(), "cost")?;
+    let total = wire.total.map(|total| cost(total, "total")).transpose()?;
+    let wall = wire.wall.map(|wall| age(Some(&wall), "wall")).transpose()?;
     Ok(ChargeRequest {
         accounts: accounts(wire.accounts.as_ref(), prefix)?,
-        cost: cost(wire.cost.unwrap_or_default(), "cost")?,
+        cost: spent,
         age: age(wire.age.as_ref(), "age")?,
         release: ChargeRequest::release(&wire.reservation, release)?,
+        finished: Finished::read(Some(&wire.rpc), wire.finished, total.unwrap_or(spent), wall)?,
     })
 }
 
@@ -120,7 +127,7 @@ impl From<Standing> for v1::Standing {
             let mut wire = resource_standing(resource, *used, comparison);
             if let (Some(here), Some(Explanation { since, why })) = (&mut wire.here, &standing.own[resource])
             {
-                (here.since, here.why) = (Some(duration(*since)), why.clone());
+                (here.since, here.why) = (since.map(duration), why.clone());
             }
             Some(wire)
         };
@@ -132,7 +139,8 @@ impl From<Standing> for v1::Standing {
             cpu: of(Resource::Cpu),
             memory: of(Resource::Memory),
             network: of(Resource::Network),
-            own: standing.own.iter().any(|(_, own)| own.is_some()),
+            own: standing.overriding.is_some() || standing.own.iter().any(|(_, own)| own.is_some()),
+            r#override: standing.overriding.map(Into::into),
         }
     }
 }
@@ -141,7 +149,7 @@ impl From<&Denial> for v1::Breach {
     fn from(denial: &Denial) -> Self {
         let mut wire = Self::from(&denial.breach);
         if let Some(Explanation { since, why }) = &denial.explanation {
-            (wire.since, wire.why) = (Some(duration(*since)), why.clone());
+            (wire.since, wire.why) = (since.map(duration), why.clone());
         }
         wire
     }
@@ -194,7 +202,7 @@ impl From<NodeStanding> for v1::Node {
                 .accounts
                 .into_iter()
                 .map(|(limit, Explanation { since, why })| v1::AccountLimit {
-                    since: Some(duration(since)),
+                    since: since.map(duration),
                     why,
                     ..account_limit(&limit)
                 })
@@ -230,8 +238,8 @@ fn calibration(resource: Resource, calibration: &NodeCalibration) -> v1::Calibra
     }
 }
 
-/// Waits are far below what a protobuf duration holds.
-fn duration(duration: Duration) -> prost_types::Duration {
+/// What is told is far below what a protobuf duration holds.
+pub(super) fn duration(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         nanos: i32::try_from(duration.subsec_nanos()).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use quota_proto::v1::quota_service_server::SERVICE_NAME;
+use quota_proto::v1::{mode_service_server, override_service_server, quota_service_server};
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status};
@@ -44,9 +44,14 @@ impl Health for OfServer {
     }
 }
 
-/// The server as a whole, or the service that it is for.
+/// The server as a whole, or a service that it is for.
 fn is_known(service: &str) -> bool {
-    service.is_empty() || service == SERVICE_NAME
+    let services = [
+        quota_service_server::SERVICE_NAME,
+        override_service_server::SERVICE_NAME,
+        mode_service_server::SERVICE_NAME,
+    ];
+    service.is_empty() || services.contains(&service)
 }
 
 const fn serving(ready: bool) -> ServingStatus {

@@ -1,4 +1,7 @@
-use quota_proto::{ACCOUNT_NOT_STORED, ACCOUNT_UNREADABLE, ERROR_DOMAIN, STORE_UNAVAILABLE, TOO_MANY_NODES};
+use quota_proto::{
+    ACCOUNT_NOT_STORED, ACCOUNT_UNREADABLE, ERROR_DOMAIN, STORE_UNAVAILABLE, TOO_MANY_NODES,
+    TOO_MANY_OVERRIDES,
+};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -18,6 +21,10 @@ pub(super) fn status(error: impl Into<QuotaError>) -> Status {
         QuotaError::Refused(_) => (Code::PermissionDenied, ErrorDetails::new()),
         QuotaError::Unavailable(_) => (Code::Unavailable, retry(STORE_UNAVAILABLE)),
         QuotaError::TooManyNodes(_) => (Code::ResourceExhausted, retry(TOO_MANY_NODES)),
+        QuotaError::NothingSaid => (Code::NotFound, ErrorDetails::new()),
+        QuotaError::TooManyOverrides => {
+            (Code::ResourceExhausted, ErrorDetails::with_error_info(TOO_MANY_OVERRIDES, ERROR_DOMAIN, []))
+        }
         QuotaError::AccountNotStored(_) => (Code::Unavailable, retry(ACCOUNT_NOT_STORED)),
         QuotaError::Corrupt(_) => (Code::DataLoss, retry(ACCOUNT_UNREADABLE)),
     };

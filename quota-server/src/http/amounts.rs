@@ -108,11 +108,21 @@ fn whole<'de, D: Deserializer<'de>>(json: D) -> Result<u64, D::Error> {
 
 /// A duration in decimal seconds; absent is none. More than a day is read as a day, since no window is that long.
 pub(super) fn seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Duration, D::Error> {
+    Ok(exact_seconds(json)?.min(Duration::from_secs(86_400)))
+}
+
+/// The same, however long, and known whether it is absent.
+pub(super) fn some_seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Duration>, D::Error> {
+    exact_seconds(json).map(Some)
+}
+
+/// Where it does not fit, the longest there is.
+fn exact_seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Duration, D::Error> {
     let seconds = f64::deserialize(json)?;
     if !seconds.is_finite() || seconds.is_sign_negative() {
         return Err(D::Error::invalid_value(Unexpected::Float(seconds), &"a number that is not negative"));
     }
-    Ok(Duration::try_from_secs_f64(seconds.min(86_400.0)).unwrap_or_default())
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// An amount in the unit of its resource.
@@ -172,7 +182,9 @@ pub(super) fn account_limit(AccountLimit { account, resource, limit: most }: &Ac
 /// An object with since when and why a limit is an account's own, if it is.
 pub(super) fn explained(mut body: Value, explanation: Option<&Explanation>) -> Value {
     if let Some(Explanation { since, why }) = explanation {
-        body["since_seconds"] = since.as_secs_f64().into();
+        if let Some(since) = since {
+            body["since_seconds"] = since.as_secs_f64().into();
+        }
         body["why"] = why.as_str().into();
     }
     body

@@ -61,8 +61,9 @@ pub(super) async fn check(
     http.quota.speaks_for(&caller, request.node.as_deref())?;
     let node = request.node.clone();
     let response = http.quota.check(request).await?;
-    let standings: Vec<Value> = response.standings.iter().map(standing_json).collect();
     let window = http.quota.window.length();
+    let standings: Vec<Value> =
+        response.standings.iter().map(|standing| standing_json(standing, window)).collect();
     Ok(match response.decision {
         Decision::Allow { reservation, checked, shadow } => {
             let reserved = reservation.map_or(Cost::ZERO, |reservation| reservation.amounts);

@@ -26,8 +26,10 @@ pub(super) async fn healthz() -> &'static str {
 pub(super) async fn readyz(State(http): State<Http>) -> Response {
     let store = http.readiness.store();
     match http.readiness.probe().await {
-        Ok(()) => axum::Json(json!({ "ready": true, "store": store.name(), "detail": store.detail() }))
-            .into_response(),
+        Ok(()) => {
+            axum::Json(json!({ "ready": true, "store": store.name(), "detail": http.readiness.detail() }))
+                .into_response()
+        }
         Err(reason) => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", "Not ready")
             .with("detail", reason.to_string())
             .into_response(),

@@ -78,6 +78,13 @@ impl From<QuotaError> for Problem {
             QuotaError::TooManyNodes(_) => {
                 Self::unavailable("too-many-nodes", "There is no room for another node", detail)
             }
+            QuotaError::NothingSaid => {
+                Self::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here.").with("detail", detail)
+            }
+            QuotaError::TooManyOverrides => {
+                Self::new(StatusCode::CONFLICT, "too-many-overrides", "There is no room for another override")
+                    .with("detail", detail)
+            }
             QuotaError::AccountNotStored(_) => {
                 Self::unavailable("account-not-stored", "An account cannot take the report", detail)
             }

@@ -2,19 +2,19 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use quota_core::Ipv6Prefix;
+use quota_core::{Cost, Ipv6Prefix};
 use quota_proto::Invalid;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Http;
-use super::amounts::{CostBody, seconds};
+use super::amounts::{CostBody, seconds, some_seconds};
 use super::bounded::Bounded;
 use super::extract::{AccountsBody, Json};
 use super::object::Object;
 use super::problem::Problem;
 use crate::auth::Caller;
-use crate::quota::{ChargeRequest, Label, QuotaError, ReportRequest};
+use crate::quota::{ChargeRequest, Finished, Label, QuotaError, ReportRequest};
 use crate::store::MAX_CHARGES;
 
 #[derive(Deserialize)]
@@ -43,6 +43,12 @@ struct ChargeBody {
     #[serde(default)]
     reservation: String,
     release: Option<Object<CostBody>>,
+    rpc: Option<String>,
+    #[serde(default)]
+    finished: bool,
+    #[serde(default, deserialize_with = "some_seconds")]
+    wall_seconds: Option<Duration>,
+    total: Option<Object<CostBody>>,
 }
 
 impl ReportBody {
@@ -61,14 +67,17 @@ impl ReportBody {
 
 impl ChargeBody {
     fn read(self, prefix: Ipv6Prefix) -> Result<ChargeRequest, Invalid> {
+        let cost: Cost = self.cost.0.into();
+        let total = self.total.map_or(cost, |Object(total)| total.into());
         Ok(ChargeRequest {
             accounts: self.accounts.0.read(prefix)?,
-            cost: self.cost.0.into(),
+            cost,
             age: self.age_seconds,
             release: ChargeRequest::release(
                 &self.reservation,
                 self.release.map(|Object(release)| release.into()),
             )?,
+            finished: Finished::read(self.rpc.as_deref(), self.finished, total, self.wall_seconds)?,
         })
     }
 }

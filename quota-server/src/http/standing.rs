@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use axum::extract::State;
 use quota_core::{Account, Comparison, Kind};
 use quota_proto::Invalid;
@@ -7,6 +9,7 @@ use serde_json::{Value, json};
 use super::Http;
 use super::amounts;
 use super::extract::{Params, Segments};
+use super::overrides::override_json;
 use super::problem::Problem;
 use crate::quota::{Label, QuotaError, Standing, StandingRequest};
 
@@ -28,11 +31,12 @@ pub(super) async fn standing(
         Ok(StandingRequest { account, node: Label::new("node", params.node.as_deref())? })
     };
     let request = read().map_err(QuotaError::Invalid)?;
-    Ok(axum::Json(standing_json(&http.quota.standing(request).await?)))
+    let standing = http.quota.standing(request).await?;
+    Ok(axum::Json(standing_json(&standing, http.quota.window.length())))
 }
 
-pub(super) fn standing_json(standing: &Standing) -> Value {
-    json!({
+pub(super) fn standing_json(standing: &Standing, window: Duration) -> Value {
+    let mut body = json!({
         "kind": standing.account.kind().as_str(),
         "id": standing.account.id(),
         "over": standing.over,
@@ -53,5 +57,9 @@ pub(super) fn standing_json(standing: &Standing) -> Value {
             }
             body
         }),
-    })
+    });
+    if let Some(said) = &standing.overriding {
+        body["override"] = override_json(said, window);
+    }
+    body
 }

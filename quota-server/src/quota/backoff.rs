@@ -32,17 +32,26 @@ pub enum Backoff {
 impl Quota {
     /// Whether accounts should back off, and how long. Changes nothing.
     ///
-    /// Without the store the fail policy answers.
+    /// Without the store, who is blocked is told so, and to others the fail policy answers.
     pub async fn backoff(&self, request: BackoffRequest) -> Result<Backoff, QuotaError> {
-        let snapshots = match self.store.usage(request.accounts.as_slice()).await.map_err(QuotaError::from) {
-            Err(QuotaError::Unavailable(_)) if self.fail == FailPolicy::Open => return Ok(Backoff::No),
-            snapshots => snapshots?,
-        };
-        let now = snapshots.now;
         let compared = self.compare(request.accounts.as_slice(), &request.node, &UsedHere::default());
-        let judged = Self::judged(compared, snapshots);
+        let snapshots = self.store.usage(request.accounts.as_slice()).await.map_err(QuotaError::from);
+        let (judged, now, without_the_store) = match snapshots {
+            Ok(snapshots) => {
+                let now = snapshots.now;
+                (Self::judged(compared, snapshots), now, None)
+            }
+            Err(error @ QuotaError::Unavailable(_)) => {
+                let (blocked, now) = self.blocked(compared);
+                (blocked, now, Some(error))
+            }
+            Err(error) => return Err(error),
+        };
         Ok(match self.verdict(&judged, now).denied_by {
-            None => Backoff::No,
+            None => match without_the_store {
+                Some(error) if self.fail == FailPolicy::Closed => return Err(error),
+                _ => Backoff::No,
+            },
             Some(breach) => {
                 let retry = Retry::for_attempt(&breach, request.attempt, self.window, self.jitter);
                 let denied_by = Denial::new(breach, &judged, &request.node, now, self.window);

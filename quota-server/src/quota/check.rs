@@ -1,7 +1,7 @@
-use quota_core::{Accounts, Cost, Mode};
+use quota_core::{Accounts, Cost, Mode, Timestamp};
 use quota_proto::UsedHere;
 
-use super::{Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
+use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
 use crate::config::FailPolicy;
 use crate::metrics::Outcome;
 use crate::store::{Limited, StoreError};
@@ -74,37 +74,70 @@ impl Quota {
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
                         let reservation = Reservation { tick: admitted.tick, amounts: price };
-                        self.allow((!price.is_zero()).then_some(reservation), verdict.shadowed.map(denial))
+                        let reservation = (!price.is_zero()).then_some(reservation);
+                        self.allow(&request, reservation, verdict.shadowed.map(denial), now)
                     }
-                    Some(denied_by) if !admitted.allowed => self.deny(&request, denial(denied_by)),
+                    Some(denied_by) if !admitted.allowed => self.deny(&request, denial(denied_by), now),
                     // The store compares the same usage with the same limits.
                     _ => return Err(self.fail(StoreError::Malformed("its decision is not ours".to_owned()))),
                 };
                 Ok(CheckResponse { decision, standings })
             }
-            Err(error) => match QuotaError::from(error) {
-                QuotaError::Unavailable(_) if self.fail == FailPolicy::Open => {
-                    self.metrics.decision(Outcome::Unchecked, None);
-                    let decision = Decision::Allow { reservation: None, checked: false, shadow: None };
-                    Ok(CheckResponse { decision, standings: Vec::new() })
-                }
-                error => Err(self.fail(error)),
-            },
+            Err(error) => {
+                let error = QuotaError::from(error);
+                let decision = self.decide_without_the_store(&request, compared, &error);
+                let decision = decision.ok_or_else(|| self.fail(error))?;
+                Ok(CheckResponse { decision, standings: Vec::new() })
+            }
         }
     }
 
-    fn allow(&self, reservation: Option<Reservation>, shadow: Option<Denial>) -> Decision {
+    /// Who is blocked is refused; else the fail policy decides, or nobody.
+    fn decide_without_the_store(
+        &self,
+        request: &CheckRequest,
+        compared: Vec<Compared>,
+        error: &QuotaError,
+    ) -> Option<Decision> {
+        if !matches!(error, QuotaError::Unavailable(_)) {
+            return None;
+        }
+        let (blocked, now) = self.blocked(compared);
+        if let Some(breach) = self.verdict(&blocked, now).denied_by {
+            return Some(self.deny(
+                request,
+                Denial::new(breach, &blocked, &request.node, now, self.window),
+                now,
+            ));
+        }
+        (self.fail == FailPolicy::Open).then(|| {
+            self.metrics.decision(Outcome::Unchecked, None);
+            Decision::Allow { reservation: None, checked: false, shadow: None }
+        })
+    }
+
+    fn allow(
+        &self,
+        request: &CheckRequest,
+        reservation: Option<Reservation>,
+        shadow: Option<Denial>,
+        now: Timestamp,
+    ) -> Decision {
         match &shadow {
             None => self.metrics.decision(Outcome::Allow, None),
-            Some(shadow) => self.metrics.decision(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow))),
+            Some(shadow) => {
+                self.metrics.decision(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow)));
+                self.take_down(shadow, Mode::Shadow, &request.node, &request.rpc, now);
+            }
         }
         Decision::Allow { reservation, checked: true, shadow }
     }
 
-    fn deny(&self, request: &CheckRequest, denied_by: Denial) -> Decision {
+    fn deny(&self, request: &CheckRequest, denied_by: Denial, now: Timestamp) -> Decision {
         self.metrics.decision(Outcome::Deny, Some((&denied_by.breach, Mode::Enforce)));
         self.metrics.denial(denied_by.heavy);
         self.denials.tell(&denied_by, &request.node, &request.rpc);
+        self.take_down(&denied_by, Mode::Enforce, &request.node, &request.rpc, now);
         let retry = Retry::new(&denied_by.breach, self.jitter);
         Decision::Deny { denied_by, retry }
     }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use quota_core::Book;
 use quota_proto::Invalid;
 
 use crate::auth::Refusal;
@@ -20,6 +21,15 @@ pub enum QuotaError {
     /// As many nodes are remembered as may be.
     #[error("{0}")]
     TooManyNodes(StoreError),
+    /// Nothing is said that could be told or taken back.
+    #[error("no operator says anything of this")]
+    NothingSaid,
+    /// As much is said as may be.
+    #[error(
+        "as many overrides and modes are kept as may be ({}, those of the last day included that have ended)",
+        Book::MOST
+    )]
+    TooManyOverrides,
     /// What is stored of an account that is asked about cannot be read; within two windows it starts anew.
     #[error("{0}")]
     Corrupt(StoreError),

@@ -1,15 +1,17 @@
 use std::time::Duration;
 
-use quota_core::{Account, Breach, Cut, Limit, PerResource, Resource, Scope, Timestamp, WindowLength};
+use quota_core::{
+    Account, Breach, Cut, Limit, Override, PerResource, Resource, Scope, Timestamp, WindowLength,
+};
 
-use super::words::cut_in_words;
-use super::{Judged, Label};
+use super::words::{cut_in_words, overriding_in_words};
+use super::{Judged, Label, Overriding};
 
-/// Why an account has a limit of its own on a node.
+/// Why an account has a limit of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// For how long it has had it, by the store's clock.
-    pub since: Duration,
+    /// For how long it has had it, by the store's clock, where that is known.
+    pub since: Option<Duration>,
     /// The limit, since when and why, as a sentence.
     pub why: String,
 }
@@ -19,10 +21,12 @@ pub struct Explanation {
 pub struct Denial {
     /// The limit.
     pub breach: Breach,
-    /// Where it is the account's own on the node.
+    /// Where it is the account's own.
     pub explanation: Option<Explanation>,
     /// The account has a limit of its own on the node, be it this one or of another resource.
     pub heavy: bool,
+    /// An operator has blocked the account.
+    pub blocked: bool,
 }
 
 /// The limit of a single account on a node.
@@ -46,9 +50,18 @@ impl Explanation {
         window: WindowLength,
     ) -> Self {
         Self {
-            since: Duration::from_micros(now.since(cut.since)),
+            since: Some(Duration::from_micros(now.since(cut.since))),
             why: cut_in_words(account, resource, cut, node, window.length()),
         }
+    }
+
+    /// Of a limit that an operator has set.
+    fn of_override(said: &Overriding, resource: Resource, now: Timestamp) -> Option<Self> {
+        if matches!(&said.word, Override::Limits(limits) if limits[resource].is_none()) {
+            return None;
+        }
+        let since = said.said.map(|moment| Duration::from_micros(now.since(moment)));
+        Some(Self { since, why: overriding_in_words(said) })
     }
 
     /// Of each resource of which the account has a limit of its own.
@@ -75,11 +88,15 @@ impl Denial {
         window: WindowLength,
     ) -> Self {
         let by = judged.iter().find(|judged| judged.subject.account == breach.account);
-        let explanation = by.filter(|_| breach.scope == Scope::Node).and_then(|by| {
-            let cut = by.cuts[breach.resource].as_ref()?;
-            Some(Explanation::new(&breach.account, breach.resource, cut, node.as_str(), now, window))
+        let explanation = by.and_then(|by| match &by.cuts[breach.resource] {
+            Some(cut) if breach.scope == Scope::Node => {
+                Some(Explanation::new(&breach.account, breach.resource, cut, node.as_str(), now, window))
+            }
+            _ => Explanation::of_override(by.overriding.as_deref()?, breach.resource, now),
         });
+        let said = by.and_then(|by| by.overriding.as_ref());
+        let blocked = said.is_some_and(|said| said.word == Override::Blocked);
         let heavy = by.is_some_and(|by| by.cuts.iter().any(|(_, cut)| cut.is_some()));
-        Self { breach, explanation, heavy }
+        Self { breach, explanation, heavy, blocked }
     }
 }

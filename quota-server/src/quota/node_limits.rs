@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use quota_core::{
     Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Ratio, Resource,
-    Rule, Timestamp, WindowLength,
+    Rule, Timestamp, Used, WindowLength,
 };
 
 use super::{AccountLimit, Quota};
@@ -152,6 +152,12 @@ impl KnownNode {
             figures.share = if mean == 0 { 0.0 } else { (most as f64 / mean as f64).min(1.0) };
             figures
         })
+    }
+
+    /// What the heaviest accounts used on the node by its last report, while that is no older than a window.
+    pub(super) fn heaviest(&self, window: WindowLength) -> impl Iterator<Item = (&Account, &Used)> {
+        let is_fresh = Duration::from_micros(self.now.since(self.state.seen)) < window.length();
+        self.state.report.heaviest.iter().filter(move |_| is_fresh)
     }
 
     /// What an account used on the node, by its last report.

@@ -57,6 +57,7 @@ mod tests {
             account: Account::new(kind, name, Ipv6Prefix::default()).unwrap(),
             resources: PerResource::new(cpu, memory, network),
             own: PerResource::default(),
+            overriding: None,
             over: false,
             retry_after: Duration::ZERO,
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use quota_core::{Account, Accounts, Charge, Cost, Mark, Release, Source};
 use quota_proto::Invalid;
 
-use super::{Label, Quota, QuotaError, Reservation};
+use super::{Finished, Label, Quota, QuotaError, Reservation};
 use crate::auth::Caller;
 use crate::store::{Entry, MAX_CHARGES, Report};
 
@@ -32,6 +32,8 @@ pub struct ChargeRequest {
     pub age: Duration,
     /// What is given back.
     pub release: Option<Reservation>,
+    /// The request, where it has finished and its RPC is told.
+    pub finished: Option<Finished>,
 }
 
 /// What became of a report.
@@ -99,10 +101,20 @@ impl Quota {
         let applied = if duplicate { 0 } else { request.charges.len() as u32 - dropped_old };
         if duplicate {
             self.metrics.reports_duplicate.inc();
+        } else {
+            self.tell_consumers(&report);
+            self.take_down_finished(&request);
         }
         self.metrics.charges_applied.inc_by(applied.into());
         self.metrics.charges_dropped_old.inc_by(dropped_old.into());
         Ok(Reported { applied, dropped_old, duplicate })
+    }
+
+    fn tell_consumers(&self, report: &Report) {
+        for Entry { account, charges, .. } in &report.entries {
+            let cost = charges.iter().fold(Cost::ZERO, |sum, charge| sum.plus(charge.cost));
+            self.consumers.spent(account, cost);
+        }
     }
 
     /// The report by account, without what is older than the window, and how many charges that is.

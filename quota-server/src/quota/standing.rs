@@ -3,7 +3,7 @@ use std::time::Duration;
 use quota_core::{Account, Comparison, PerResource, Timestamp, WindowLength, decide};
 use quota_proto::{Invalid, UsedHere};
 
-use super::{Explanation, Judged, Label, Quota, QuotaError};
+use super::{Explanation, Judged, Label, OverrideStanding, Quota, QuotaError};
 
 /// Whose standing.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Standing {
     pub resources: PerResource<(u64, Comparison)>,
     /// Of each resource of which it has a limit of its own on the node, why.
     pub own: PerResource<Option<Explanation>>,
+    /// What an operator says of it.
+    pub overriding: Option<OverrideStanding>,
     /// Whether an enforced limit is reached.
     pub over: bool,
     /// When none is any more, if nothing is spent; exact.
@@ -38,6 +40,7 @@ impl Standing {
             account: subject.account.clone(),
             resources: PerResource::from_fn(|resource| (usage[resource], subject.comparisons[resource])),
             own: Explanation::of(judged, node, now, window),
+            overriding: judged.overriding.as_ref().map(|said| said.at(now)),
             over: breach.is_some(),
             retry_after: breach.map_or(Duration::ZERO, |breach| breach.retry_after),
         }

@@ -66,11 +66,17 @@ fn server(store: &Arc<MemoryStore>) -> Quota {
         metrics: Arc::new(Metrics::new(&config.policy).unwrap()),
         policy: config.policy,
         nodes: NodeLimits::default(),
+        operators: Operators::new(&config.overrides),
         prices: config.prices,
         fail: config.store.fail,
         window: config.window,
         ipv6_prefix: config.ip.ipv6_prefix,
         denials: Arc::default(),
+        record: Mutex::default(),
+        facts: Mutex::default(),
+        logged_requests: config.log.requests,
+        denial_events: DenialEvents::default(),
+        consumers: Consumers::new(config.window),
         jitter: Jitter::none(),
     }
 }
@@ -189,7 +195,7 @@ async fn who_loads_a_node_is_cut_and_the_others_are_not_and_why_is_told_everywhe
     let why =
         format!("user alice: {}.{} CPU-s/min on {NODE} since 12:03:0", most / 1_000_000, most / 100_000 % 10);
     assert!(explanation.why.starts_with(&why) && explanation.why.ends_with(WHY), "{}", explanation.why);
-    assert!(explanation.since <= Duration::from_secs(2), "{:?}", explanation.since);
+    assert!(explanation.since.unwrap() <= Duration::from_secs(2), "{:?}", explanation.since);
 
     for server in &world.servers {
         let denial = denied(check(server, "alice").await);
@@ -280,4 +286,31 @@ async fn what_blame_left_behind_is_not_in_force_under_another_rule() {
     world.servers[1].refresh_nodes().await;
     assert!(is_allowed(&check(&world.servers[1], "alice").await));
     assert_eq!(world.node().await.accounts, []);
+}
+
+#[tokio::test]
+async fn a_limit_on_a_node_follows_the_account_s_own_and_what_it_was_cut_to_stays() {
+    let world = World::new();
+    world.spend("alice", 90).await;
+    for name in ["alice", "light-1"] {
+        let author: Arc<str> = "operator".into();
+        let named = OverrideRequest::new(Kind::User, name, Ipv6Prefix::default(), author).unwrap();
+        let word = Override::Weight(quota_core::Weight::try_from(4.0).unwrap());
+        let put = PutOverride::new(named, word, "why", ("expires_in", None)).unwrap();
+        world.servers[0].put_override(put).await.unwrap();
+    }
+    let server = &world.servers[1];
+    let here = async |name: &str| {
+        server.refresh_nodes().await;
+        server.refresh_operators().await.unwrap();
+        let request = StandingRequest { account: user(name), node: node() };
+        let (_, comparison) = server.standing(request).await.unwrap().resources[Resource::Cpu];
+        assert_eq!(comparison.ceiling.limit, Limit::At(400_000_000), "{name}");
+        comparison.here.unwrap().limit
+    };
+    assert_eq!(here("alice").await, Limit::At(400_000_000));
+    world.pass(7, 1.0, 90, 30).await;
+    assert_eq!(here("light-1").await, Limit::At(400_000_000));
+    assert_eq!(here("alice").await, world.node().await.accounts[0].0.limit);
+    assert!(here("alice").await <= Limit::At(90_000_000));
 }

@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
-use quota_core::{Account, Breach, Cut, Limit, Resource, Timestamp};
+use quota_core::{Account, Breach, Cut, Limit, Override, Resource, Timestamp, WindowLength};
 use quota_proto::wire_amount;
 
-use super::{Denial, Label};
+use super::{Denial, Label, Overriding};
+use crate::config::written_limit;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What was refused and why, as a sentence.
 pub fn denial_in_words(denial: &Denial, node: &Label, window: Duration) -> String {
+    if let (true, Some(explained)) = (denial.blocked, &denial.explanation) {
+        return explained.why.clone();
+    }
     let Breach { account, resource, used, limit, .. } = &denial.breach;
     let used = in_words(*resource, Limit::At(*used));
     let limit = in_words(*resource, *limit);
@@ -20,6 +24,33 @@ pub fn denial_in_words(denial: &Denial, node: &Label, window: Duration) -> Strin
     let why =
         denial.explanation.as_ref().map_or_else(String::new, |explained| format!("; {}", explained.why));
     format!("{account} used {used} of {limit} {name} in the last {window} s{place}{why}")
+}
+
+/// What an operator says of an account, and why.
+pub(super) fn overriding_in_words(Overriding { account, word, reason, .. }: &Overriding) -> String {
+    match word {
+        Override::Blocked => format!("{account} is blocked: {reason}"),
+        Override::Exempt => format!("{account} is exempt: {reason}"),
+        Override::Limits(_) => format!("{account} has limits of its own: {reason}"),
+        Override::Weight(weight) => {
+            format!("{account} may use {} times what others may: {reason}", f64::from(*weight))
+        }
+    }
+}
+
+/// What an operator says, as it is written in the configuration file.
+pub(super) fn override_in_words(word: &Override, window: WindowLength) -> String {
+    match word {
+        Override::Blocked => "blocked".to_owned(),
+        Override::Exempt => "exempt".to_owned(),
+        Override::Weight(weight) => format!("weight {}", f64::from(*weight)),
+        Override::Limits(limits) => {
+            let written = limits.iter().filter_map(|(resource, limit)| {
+                Some(format!(" {resource} {}", written_limit(resource, (*limit)?, window.length())))
+            });
+            format!("limits{}", written.collect::<String>())
+        }
+    }
 }
 
 /// The limit of a single account on a node, since when it has it, and why.
@@ -130,14 +161,16 @@ mod tests {
             permanent: false,
         };
         let node = Label::new("node", Some("gitaly-01")).unwrap();
-        let mut denial = Denial { breach, explanation: None, heavy: false };
+        let mut denial = Denial { breach, explanation: None, heavy: false, blocked: false };
         assert_eq!(
             denial_in_words(&denial, &node, MINUTE),
             "user alice used 104.2 s of 100.0 s CPU in the last 60 s on gitaly-01"
         );
         assert!(denial_in_words(&denial, &Label::default(), MINUTE).ends_with("in the last 60 s"));
-        denial.explanation = Some(Explanation { since: Duration::ZERO, why: "the reason".to_owned() });
+        denial.explanation = Some(Explanation { since: None, why: "the reason".to_owned() });
         assert!(denial_in_words(&denial, &node, MINUTE).ends_with("on gitaly-01; the reason"));
+        denial.blocked = true;
+        assert_eq!(denial_in_words(&denial, &node, MINUTE), "the reason");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use quota_core::{Account, Adaptations, Cost, NodeReport};
+use quota_core::{Account, Adaptations, Cost, NodeReport, Word};
 
-use super::{Admitted, Calibrated, Cause, Limited, Nodes, Report, Settlement, Snapshots, Store, StoreError};
+use super::{
+    Admitted, Board, Calibrated, Cause, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
+    Snapshots, Store, StoreError, Words,
+};
 use crate::metrics::{Metrics, Operation};
 
 /// An outage ends when the store has answered for so long without a failure: else one that fails now and then would
@@ -125,6 +128,34 @@ impl Store for Measured {
             self.metrics.store_error(Operation::Nodes, Cause::Corrupt);
         }
         Ok(nodes)
+    }
+
+    async fn post(&self, board: Board, part: u64, content: &[u8]) -> Result<(), StoreError> {
+        self.measure(Operation::Post, self.store.post(board, part, content)).await
+    }
+
+    async fn posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError> {
+        self.measure(Operation::Posts, self.store.posts(board, within)).await
+    }
+
+    async fn words(&self, known: u64) -> Result<Words, StoreError> {
+        let words = self.measure(Operation::Words, self.store.words(known)).await?;
+        for _ in 0..words.unreadable {
+            self.metrics.store_error(Operation::Words, Cause::Corrupt);
+        }
+        Ok(words)
+    }
+
+    async fn say(&self, saying: Saying<'_>) -> Result<Heard, StoreError> {
+        self.measure(Operation::Say, self.store.say(saying)).await
+    }
+
+    async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
+        self.measure(Operation::Restore, self.store.restore(words)).await
+    }
+
+    async fn safety(&self) -> Result<Safety, StoreError> {
+        self.measure(Operation::Safety, self.store.safety()).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

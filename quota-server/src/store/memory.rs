@@ -4,17 +4,21 @@ mod nodes;
 mod shard;
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use quota_core::{
-    Account, Adaptations, Bound, Cost, Ledger, NodeReport, PerResource, Snapshot, Tick, Timestamp,
-    WindowLength, admit,
+    Account, Adaptations, Book, Bound, Cost, Ledger, NodeReport, PerResource, Snapshot, Tick, Timestamp,
+    WindowLength, Word, admit,
 };
 
 use self::nodes::MemoryNodes;
 use self::shard::Shard;
-use super::{Admitted, Calibrated, Clock, Limited, Nodes, Report, Settlement, Snapshots, Store, StoreError};
+use super::{
+    Admitted, Board, Calibrated, Clock, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
+    Snapshots, Store, StoreError, Words,
+};
 
 /// Enough that two requests seldom meet at one lock.
 const SHARDS: usize = 64;
@@ -26,6 +30,7 @@ pub struct MemoryStore {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
     nodes: MemoryNodes,
+    book: Mutex<Book>,
     length: WindowLength,
     clock: Clock,
     max_accounts_per_shard: usize,
@@ -48,6 +53,7 @@ impl MemoryStore {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             nodes: MemoryNodes::default(),
+            book: Mutex::default(),
             length,
             clock,
             max_accounts_per_shard: max_accounts.div_ceil(SHARDS),
@@ -155,6 +161,36 @@ impl Store for MemoryStore {
 
     async fn nodes(&self) -> Result<Nodes, StoreError> {
         Ok(self.nodes.list(self.clock.now()))
+    }
+
+    /// There is no other server to tell.
+    async fn post(&self, _board: Board, _part: u64, _content: &[u8]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn posts(&self, _board: Board, _within: Duration) -> Result<Posts, StoreError> {
+        Ok(Posts { now: self.clock.now(), contents: Vec::new() })
+    }
+
+    async fn words(&self, known: u64) -> Result<Words, StoreError> {
+        let book = self.book.lock();
+        let book = (book.version() != known).then(|| book.clone());
+        Ok(Words { now: self.clock.now(), book, unreadable: 0 })
+    }
+
+    async fn say(&self, Saying { name, text, lasts }: Saying<'_>) -> Result<Heard, StoreError> {
+        let mut book = self.book.lock();
+        let now = self.clock.now();
+        Ok(Heard { now, said: book.say(now, name, text, lasts, Book::MOST) })
+    }
+
+    async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
+        Ok(self.book.lock().restore(self.clock.now(), words.iter().cloned(), Book::MOST))
+    }
+
+    async fn safety(&self) -> Result<Safety, StoreError> {
+        // That nothing outlives the process is told of every store in memory.
+        Ok(Safety::default())
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

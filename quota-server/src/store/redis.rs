@@ -1,23 +1,28 @@
 //! Usage in Redis: each decision is one Lua script (the folder `lua/`), atomic on all its accounts.
 
+mod board;
 mod codec;
 mod connections;
 mod cuts_codec;
 mod manager;
 mod node_codec;
 mod nodes;
+mod safety;
 mod scripts;
+mod words;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
-use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength};
+use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength, Word};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 
 use self::connections::Connections;
 pub use self::scripts::Scripts;
 use super::{
-    Admitted, Calibrated, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Report, Settlement, Snapshots, Store,
-    StoreError,
+    Admitted, Board, Calibrated, Heard, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Posts, Report, Safety,
+    Saying, Settlement, Snapshots, Store, StoreError, Words,
 };
 use crate::config;
 
@@ -124,6 +129,30 @@ impl Store for RedisStore {
 
     async fn nodes(&self) -> Result<Nodes, StoreError> {
         self.list_nodes().await
+    }
+
+    async fn post(&self, board: Board, part: u64, content: &[u8]) -> Result<(), StoreError> {
+        self.write_post(board, part, content).await
+    }
+
+    async fn posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError> {
+        self.read_posts(board, within).await
+    }
+
+    async fn words(&self, known: u64) -> Result<Words, StoreError> {
+        self.read_words(known).await
+    }
+
+    async fn say(&self, saying: Saying<'_>) -> Result<Heard, StoreError> {
+        self.say_word(saying).await
+    }
+
+    async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
+        self.restore_words(words).await
+    }
+
+    async fn safety(&self) -> Result<Safety, StoreError> {
+        self.read_safety().await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {

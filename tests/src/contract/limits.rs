@@ -27,7 +27,7 @@ pub async fn all(fixture: &Fixture) {
 fn judge(account: &Account, bounds: PerResource<Bound>, admitted: &Admitted) -> Verdict {
     let snapshot = admitted.snapshots.accounts[0].clone();
     let comparisons = bounds.map(|ceiling| Comparison { ceiling, here: None });
-    let subject = Subject { account: account.clone(), comparisons, snapshot };
+    let subject = Subject { account: account.clone(), comparisons, until: None, snapshot };
     decide([&subject], admitted.snapshots.now, WindowLength::default())
 }
 

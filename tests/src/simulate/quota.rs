@@ -106,6 +106,7 @@ impl Quota {
         let subjects = compared.iter().map(|(account, comparisons)| Subject {
             account: self.accounts[*account].clone(),
             comparisons: *comparisons,
+            until: None,
             snapshot: Snapshot::Full(self.everywhere[*account].clone()),
         });
         let subjects: Vec<Subject> = subjects.collect();

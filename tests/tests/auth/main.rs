@@ -1,6 +1,7 @@
 //! Who may ask what, over both protocols.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+mod authors;
 mod client;
 mod grpc;
 mod https;

@@ -9,10 +9,14 @@ use crate::grpc::{call, methods};
 use crate::tokens::{TOKENS, UNKNOWN, server, token};
 
 /// What the public interface says: the role that each route takes beside `admin`; none where it is open to all.
-fn needed_by_route(path: &str) -> Option<&'static str> {
+fn needed_by_route(method: &str, path: &str) -> Option<&'static str> {
     match path {
+        "/v1/overrides" | "/v1/overrides/{kind}/{id}" | "/v1/modes" => {
+            Some(if method == "get" { "reader" } else { "admin" })
+        }
         "/v1/check" | "/v1/report" | "/v1/pressure" => Some("fileserver"),
         "/v1/accounts/{kind}/{id}" | "/v1/backoff" | "/v1/nodes" | "/v1/nodes/{node}" => Some("reader"),
+        "/v1/top" | "/v1/denials" | "/v1/denials/stream" | "/v1/prices" => Some("reader"),
         "/metrics" | "/healthz" | "/readyz" | "/openapi.json" => None,
         other => panic!("{other}: who may ask for it?"),
     }
@@ -22,7 +26,11 @@ fn needed_by_method(path: &str) -> Option<&'static str> {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap();
     match (service, method) {
         ("quota.v1.QuotaService", "Check" | "Report" | "ReportPressure") => Some("fileserver"),
-        ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "ListNodes") => Some("reader"),
+        ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "ListNodes" | "ListTop" | "ListDenials") => {
+            Some("reader")
+        }
+        ("quota.v1.OverrideService" | "quota.v1.ModeService", "Get" | "List") => Some("reader"),
+        ("quota.v1.OverrideService" | "quota.v1.ModeService", "Put" | "Delete") => Some("admin"),
         ("grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection", _) => {
             Some("reader")
         }
@@ -59,7 +67,7 @@ async fn over_http_each_role_may_what_it_is_for() {
                 let target = path.replace(['{', '}'], "");
                 let answer = http.request(name, &target, "{}").await;
                 let what = format!("{method} {path} with {shown:?}: {}", answer.text());
-                match expected(needed_by_route(path), shown) {
+                match expected(needed_by_route(method, path), shown) {
                     Some((status, _)) => {
                         assert_eq!(answer.status, status, "{what}");
                         judge(method, path, None, &answer);

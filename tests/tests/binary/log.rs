@@ -70,3 +70,23 @@ async fn allows_errors_and_shadows_are_no_lines() {
     }
     assert_eq!(server.process.stderr(), before);
 }
+
+#[tokio::test]
+async fn what_a_request_cost_is_told_where_that_is_wanted() {
+    let finished = |id: &str| {
+        json!({ "node": "gitaly-01", "charges": [{
+            "accounts": { "user": id, "repo": "r" }, "cost": { "cpu": 0.25 }, "rpc": "/svc/Clone", "finished": true,
+            "wall_seconds": 1.5, "total": { "cpu": 0.75, "network": 9 },
+        }] })
+    };
+    let quiet = ServerProcess::start(&[]).await;
+    assert_eq!(quiet.http.post("/v1/report", &finished("alice")).await.status, 200);
+    assert_eq!(quiet.log("request: "), [""; 0]);
+
+    let server = ServerProcess::start(&[("QUOTA__LOG__REQUESTS", "1")]).await;
+    assert_eq!(server.http.post("/v1/report", &finished("alice")).await.status, 200);
+    let lines = server.log("request: finished");
+    let [line] = lines.as_slice() else { panic!("{lines:?}") };
+    let fields = r#"rpc="/svc/Clone" node="gitaly-01" repo="r" user="alice" cpu_seconds=0.75 memory_byte_seconds=0 network_bytes=9 wall_seconds=1.5"#;
+    assert!(line.contains(fields), "{line}");
+}

@@ -7,6 +7,7 @@
 mod nodes;
 mod operation;
 mod reference;
+mod words;
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,6 +1,9 @@
 //! `quotactl` against a real server: what it prints, and its exit codes.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+mod lists;
+mod operators;
+
 use quota_tests::ports::Port;
 use quota_tests::process::Program;
 use quota_tests::server::{MEMORY, TestServer};

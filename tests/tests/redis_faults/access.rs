@@ -1,8 +1,10 @@
 //! Who may, from where, to which database.
 
+use std::time::Duration;
+
 use futures::FutureExt as _;
-use quota_core::{Adaptations, NodeReport};
-use quota_server::store::{Cause, RedisStore, Store, StoreError};
+use quota_core::{Adaptations, Book, NodeReport, Said};
+use quota_server::store::{Board, Cause, RedisStore, Saying, Store, StoreError};
 use quota_tests::redis::RedisServer;
 use quota_tests::server::ServerProcess;
 use quota_tests::stores::Opening;
@@ -12,9 +14,10 @@ use crate::raw::{Raw, key};
 use crate::{admit, report, used};
 
 /// What the server needs of an ACL user, and nothing beside it: its keys are `q1:*`; the scripts on accounts call TIME,
-/// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HMGET, HSET, DEL and ZREVRANGE too; the probe SET, the pool
+/// GETRANGE, SET, SETRANGE, PTTL and PEXPIRE, those on nodes HMGET, HSET, DEL and ZREVRANGE too; posts what both do;
+/// those on words of operators HGET, HGETALL, HLEN, HEXISTS and HDEL; the probe SET, the pool
 /// UNWATCH and PING where a connection may have broken.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 24] = [
     "evalsha",
     "script|load",
     "time",
@@ -24,6 +27,11 @@ const COMMANDS: [&str; 19] = [
     "pttl",
     "pexpire",
     "hset",
+    "hget",
+    "hgetall",
+    "hlen",
+    "hexists",
+    "hdel",
     "hmget",
     "del",
     "expire",
@@ -62,6 +70,9 @@ async fn everything(store: &RedisStore, raw: &Raw) -> Result<(), StoreError> {
         store.calibrate(node, &NodeReport::default(), &Adaptations::default()).await?;
     }
     assert_eq!(store.nodes().await?.nodes.len(), 2);
+    store.post(Board::Top, 0, b"posted").await?;
+    store.posts(Board::Top, Duration::from_secs(60)).await?;
+    operators(store, raw).await?;
     // What came of this call is not known, so the connection is asked before the next.
     assert!(store.probe().now_or_never().is_none(), "it is given up before its answer");
     store.probe().await?;
@@ -70,6 +81,20 @@ async fn everything(store: &RedisStore, raw: &Raw) -> Result<(), StoreError> {
         Err(error) => Err(error),
         Ok(_) => panic!("what cannot be read was read"),
     }
+}
+
+/// The same of what operators say, of which as much is said as may be, and ended long ago.
+async fn operators(store: &RedisStore, raw: &Raw) -> Result<(), StoreError> {
+    let ended = (0..Book::MOST).flat_map(|number| [format!("user:{number}"), "\0".repeat(14)]);
+    let full: Vec<String> = ["HSET", "q1:overrides"].map(str::to_owned).into_iter().chain(ended).collect();
+    raw.run::<()>(&["DEL", "q1:overrides"]).await;
+    raw.run::<()>(&full.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let heard = store.say(Saying { name: "user:alice", text: Some(b"text"), lasts: None }).await?;
+    assert_eq!(heard.said, Said::Done { before: None });
+    let book = store.words(0).await?.book.expect("a word");
+    let words: Vec<_> = book.iter().map(|(name, word)| (name.into(), word.clone())).collect();
+    assert_eq!((words.len(), store.restore(&words).await?), (1, 0));
+    Ok(())
 }
 
 /// What Redis has refused.

@@ -10,6 +10,7 @@ mod numbers;
 mod outage;
 mod poison;
 mod raw;
+mod safety;
 mod scripts;
 
 use quota_core::{Account, Cost, PerResource, Resource};

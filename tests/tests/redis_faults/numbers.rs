@@ -82,7 +82,7 @@ async fn f10_a_gigantic_cost_denies_for_one_window() {
     assert!(!admitted.allowed);
     let snapshot: Snapshot = admitted.snapshots.accounts[0].clone();
     let comparisons = limit.map(|ceiling| Comparison { ceiling, here: None });
-    let subject = Subject { account: alice.clone(), comparisons, snapshot };
+    let subject = Subject { account: alice.clone(), comparisons, until: None, snapshot };
     let verdict = decide([&subject], admitted.snapshots.now, WindowLength::default());
     let wait = verdict.denied_by.expect("a breach").retry_after;
     assert!(wait > Duration::ZERO && wait <= 60 * SECOND, "{wait:?}");

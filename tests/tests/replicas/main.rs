@@ -2,6 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
 mod cuts;
+mod lists;
+mod overrides;
 mod pressure;
 
 use futures::future::join_all;

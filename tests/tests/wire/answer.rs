@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::request::{Amounts, NOTHING};
+use crate::request::{Amounts, NOTHING, Word};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
@@ -32,6 +32,16 @@ pub(crate) enum Answer {
         limits: Limits,
     },
     Nodes(Vec<Node>),
+    /// What was asked about, kind, resource and node, and who is heaviest there.
+    Top([String; 3], Vec<Consumer>),
+    /// The seconds that were asked about, what was denied in them, and what was missed of each.
+    Denials(f64, Vec<DenialCount>, u64),
+    Override(Override),
+    Overrides(Vec<Override>),
+    Mode(ModeSetting),
+    Modes(Vec<ModeSetting>),
+    /// Done, and nothing to tell.
+    Deleted,
     GoOn,
     BackOff {
         denied_by: Breach,
@@ -51,6 +61,33 @@ pub(crate) enum Class {
     TooLarge,
     Unavailable,
     Corrupt,
+    NotFound,
+}
+
+/// What an operator says of an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Override {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) word: Word,
+    pub(crate) reason: String,
+    pub(crate) author: String,
+    /// `api` or `file`.
+    pub(crate) origin: String,
+    /// Whether it tells when it ends.
+    pub(crate) expires: bool,
+}
+
+/// How far limits are enforced in a part of the system, but for since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModeSetting {
+    /// Empty where it is of no node.
+    pub(crate) node: String,
+    /// Empty where it is of no kind.
+    pub(crate) kind: String,
+    pub(crate) mode: String,
+    pub(crate) reason: String,
+    pub(crate) author: String,
 }
 
 /// Of CPU, memory and network; `None`: unlimited.
@@ -69,6 +106,28 @@ pub(crate) struct Node {
     /// Thousandths of a core.
     pub(crate) cores: Option<u64>,
     pub(crate) active_users: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Consumer {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) used: u64,
+    /// `None`: unlimited.
+    pub(crate) limit: Option<u64>,
+    pub(crate) denied: u64,
+}
+
+/// What was denied how often, but for how long ago the last was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DenialCount {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) resource: String,
+    /// Empty where it was not told.
+    pub(crate) rpc: String,
+    pub(crate) mode: String,
+    pub(crate) count: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +185,8 @@ pub(crate) enum Wait {
     SpentBefore(f64, f64),
     /// So many seconds.
     Exactly(f64),
+    /// So many seconds from the step before.
+    Nearly(f64),
 }
 
 /// The limits that the cases start from, by kind: user 10 s, repo 20 s, ip 30 s of CPU; the defaults for the rest.
@@ -209,6 +270,11 @@ impl Expected {
         }
         self.wait = Some(Wait::Exactly(seconds));
         self
+    }
+
+    /// The same until the end of what was said in the step before.
+    pub(crate) fn permanent_for_about(self, seconds: f64) -> Self {
+        Self { wait: Some(Wait::Nearly(seconds)), ..self.permanent(seconds) }
     }
 
     pub(crate) fn waits(self, wait: Wait) -> Self {

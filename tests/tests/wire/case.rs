@@ -80,7 +80,7 @@ impl Protocol {
     pub(crate) async fn send(self, clients: &Clients, request: &Request, last: Option<&str>) -> Seen {
         match self {
             Self::Http => drive_http::send(&clients.http, request, last).await,
-            Self::Grpc => drive_grpc::send(clients.grpc.clone(), request, last).await,
+            Self::Grpc => drive_grpc::send(clients, request, last).await,
         }
     }
 }
@@ -98,8 +98,10 @@ fn check_wait(expected: Option<Wait>, seen: &Seen, elapsed: Duration, what: &imp
             ((most - 1.0 - elapsed.as_secs_f64()) * times, most * times)
         }
         Some(Wait::Exactly(seconds)) => (seconds, seconds),
+        Some(Wait::Nearly(seconds)) => (seconds - elapsed.as_secs_f64(), seconds),
     };
-    let (least, most) = (least.min(MAX_BACKOFF), most.min(MAX_BACKOFF));
+    let longest = if let Some(Wait::Nearly(seconds)) = expected { seconds } else { MAX_BACKOFF };
+    let (least, most) = (least.min(longest), most.min(longest));
     let exact = seen.exact.as_secs_f64();
     if seen.exact > Duration::ZERO {
         assert!((least..=most).contains(&exact), "{what:?}: exactly {exact} s is not in {least}..={most}");

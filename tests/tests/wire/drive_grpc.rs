@@ -3,14 +3,24 @@
 use std::time::Duration;
 
 use quota_proto::v1;
-use quota_tests::server::Grpc;
-use tonic::{Code, Status};
+use quota_proto::v1::mode_service_client::ModeServiceClient;
+use quota_proto::v1::override_service_client::OverrideServiceClient;
+use quota_tests::server::Clients;
+use tonic::{Code, Response, Status};
 use tonic_types::StatusExt as _;
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
+use crate::answer::{
+    Answer, Breach, Class, Consumer, DenialCount, Limits, ModeSetting, Node, Override, Seen, Standing,
+};
+use crate::request::{
+    Amounts, Carried, Charge, Check, Denials, Heavy, Named, Names, Place, Pressure, PutMode, PutOverride,
+    Report, Request, Top, Word,
+};
 
-pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) -> Seen {
+pub(crate) async fn send(clients: &Clients, request: &Request, last: Option<&str>) -> Seen {
+    let mut grpc = clients.grpc.clone();
+    let mut modes = ModeServiceClient::new(clients.channel.clone());
+    let mut overrides = OverrideServiceClient::new(clients.channel.clone());
     let seen = match request {
         Request::Check(request) => grpc.check(check(request)).await.map(|ok| checked(ok.into_inner())),
         Request::Report(request) => grpc.report(report(request, last)).await.map(|ok| {
@@ -18,8 +28,8 @@ pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) 
             Answer::Reported { applied: applied.into(), dropped_old: dropped_old.into(), duplicate }.into()
         }),
         Request::Standing { kind, id } => {
-            let kind = v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default();
-            let request = v1::GetStandingRequest { kind: kind.into(), id: id.clone(), node: String::new() };
+            let request =
+                v1::GetStandingRequest { kind: self::kind(kind).into(), id: id.clone(), node: String::new() };
             grpc.get_standing(request).await.map(|ok| {
                 let (standing, exact) = standing(ok.into_inner());
                 Seen { exact, ..Answer::Standing(standing).into() }
@@ -38,8 +48,167 @@ pub(crate) async fn send(mut grpc: Grpc, request: &Request, last: Option<&str>) 
             let nodes = grpc.list_nodes(request).await;
             nodes.map(|ok| Answer::Nodes(ok.into_inner().nodes.into_iter().map(self::node).collect()).into())
         }
+        Request::Top(Top { kind, resource, node, limit }) => {
+            let request = v1::ListTopRequest {
+                kind: self::kind(kind).into(),
+                resource: self::resource(resource).into(),
+                node: node.clone(),
+                limit: *limit,
+            };
+            grpc.list_top(request).await.map(|ok| top(ok.into_inner()))
+        }
+        Request::Denials(Denials { since_seconds, kind, limit }) => {
+            let request = v1::ListDenialsRequest {
+                since: since_seconds.map(seconds),
+                kind: if kind.is_empty() { v1::Kind::Unspecified as i32 } else { unknown_or(kind) },
+                limit: *limit,
+            };
+            grpc.list_denials(request).await.map(|ok| denials(ok.into_inner()))
+        }
+        Request::PutOverride(put) => overrides.put(put_override(put)).await.map(overridden),
+        Request::GetOverride(Named { kind, id }) => {
+            let request = v1::GetOverrideRequest { kind: self::kind(kind).into(), id: id.clone() };
+            overrides.get(request).await.map(overridden)
+        }
+        Request::DeleteOverride(Named { kind, id }) => {
+            let request = v1::DeleteOverrideRequest { kind: self::kind(kind).into(), id: id.clone() };
+            overrides.delete(request).await.map(|_| Answer::Deleted.into())
+        }
+        Request::PutMode(PutMode { of, mode, reason }) => {
+            let name = format!("MODE_{}", mode.to_uppercase());
+            let mode = v1::Mode::from_str_name(&name).unwrap_or_default().into();
+            let (node, kind) = place(of);
+            let request = v1::PutModeRequest { node, kind, mode, reason: reason.clone() };
+            modes.put(request).await.map(|ok| Answer::Mode(mode_of(ok.into_inner())).into())
+        }
+        Request::DeleteMode(of) => {
+            let (node, kind) = place(of);
+            modes.delete(v1::DeleteModeRequest { node, kind }).await.map(|_| Answer::Deleted.into())
+        }
+        Request::ListModes => modes
+            .list(v1::ListModesRequest {})
+            .await
+            .map(|ok| Answer::Modes(ok.into_inner().modes.into_iter().map(mode_of).collect()).into()),
+        Request::ListOverrides => overrides.list(v1::ListOverridesRequest {}).await.map(|ok| {
+            Answer::Overrides(ok.into_inner().overrides.into_iter().map(override_of).collect()).into()
+        }),
     };
     seen.unwrap_or_else(|status| refused(&status))
+}
+
+/// Unspecified where there is none of this name.
+fn kind(name: &str) -> v1::Kind {
+    v1::Kind::from_str_name(&format!("KIND_{}", name.to_uppercase())).unwrap_or_default()
+}
+
+/// The number of a kind, and one that nobody knows where there is none of this name.
+fn unknown_or(name: &str) -> i32 {
+    v1::Kind::from_str_name(&format!("KIND_{}", name.to_uppercase())).map_or(99, Into::into)
+}
+
+/// Unspecified where there is none of this name.
+fn resource(name: &str) -> v1::Resource {
+    v1::Resource::from_str_name(&format!("RESOURCE_{}", name.to_uppercase())).unwrap_or_default()
+}
+
+fn top(response: v1::ListTopResponse) -> Seen {
+    let asked = [kind_name(response.kind()), resource_name(response.resource()), response.node.clone()];
+    let accounts = response.accounts.into_iter().map(|wire| Consumer {
+        kind: kind_name(wire.kind()),
+        used: wire.used,
+        limit: limit(wire.limit),
+        denied: wire.denied,
+        id: wire.id,
+    });
+    Answer::Top(asked, accounts.collect()).into()
+}
+
+fn denials(response: v1::ListDenialsResponse) -> Seen {
+    let since = duration(response.since.expect("since")).as_secs_f64();
+    let denials = response.denials.into_iter().map(|wire| {
+        duration(wire.last_ago.expect("last_ago"));
+        DenialCount {
+            kind: kind_name(wire.kind()),
+            resource: resource_name(wire.resource()),
+            mode: wire.mode().as_str_name().trim_start_matches("MODE_").to_lowercase(),
+            count: wire.count,
+            id: wire.id,
+            rpc: wire.rpc,
+        }
+    });
+    Answer::Denials(since, denials.collect(), response.missed).into()
+}
+
+fn kind_name(kind: v1::Kind) -> String {
+    kind.as_str_name().trim_start_matches("KIND_").to_lowercase()
+}
+
+fn resource_name(resource: v1::Resource) -> String {
+    resource.as_str_name().trim_start_matches("RESOURCE_").to_lowercase()
+}
+
+fn place(Place { node, kind }: &Place) -> (String, Option<i32>) {
+    (node.clone(), (!kind.is_empty()).then(|| self::kind(kind).into()))
+}
+
+fn mode_of(wire: v1::ModeSetting) -> ModeSetting {
+    let kind = wire.kind.map(|_| kind_name(wire.kind()));
+    let mode = wire.mode().as_str_name().trim_start_matches("MODE_").to_lowercase();
+    duration(wire.since.expect("since"));
+    let v1::ModeSetting { node, reason, author, .. } = wire;
+    ModeSetting { node, kind: kind.unwrap_or_default(), mode, reason, author }
+}
+
+fn put_override(put: &PutOverride) -> v1::PutOverrideRequest {
+    let word = match put.word {
+        Word::Nothing => None,
+        Word::Weight(thousandths) => Some(v1::override_word::Word::WeightThousandths(thousandths)),
+        Word::Cpu(micros) => {
+            let cpu = Some(v1::Limit { limit: Some(v1::limit::Limit::Amount(micros)) });
+            Some(v1::override_word::Word::Limits(v1::Limits { cpu, ..v1::Limits::default() }))
+        }
+        Word::Exempt => Some(v1::override_word::Word::Exempt(true)),
+        Word::Blocked => Some(v1::override_word::Word::Blocked(true)),
+    };
+    v1::PutOverrideRequest {
+        kind: self::kind(put.of.kind).into(),
+        id: put.of.id.clone(),
+        word: Some(v1::OverrideWord { word }),
+        reason: put.reason.clone(),
+        expires_in: put.expires_in_seconds.map(seconds),
+    }
+}
+
+fn overridden(answer: Response<v1::Override>) -> Seen {
+    Answer::Override(override_of(answer.into_inner())).into()
+}
+
+fn override_of(wire: v1::Override) -> Override {
+    let kind = kind_name(wire.kind());
+    let origin = wire.origin().as_str_name().trim_start_matches("ORIGIN_").to_lowercase();
+    let word = match wire.word.and_then(|wire| wire.word).expect("a word") {
+        v1::override_word::Word::WeightThousandths(thousandths) => Word::Weight(thousandths),
+        v1::override_word::Word::Limits(limits) => {
+            assert_eq!((limits.memory, limits.network), (None, None));
+            Word::Cpu(limit(limits.cpu).expect("an amount"))
+        }
+        v1::override_word::Word::Exempt(is) => {
+            if is {
+                Word::Exempt
+            } else {
+                Word::Nothing
+            }
+        }
+        v1::override_word::Word::Blocked(is) => {
+            if is {
+                Word::Blocked
+            } else {
+                Word::Nothing
+            }
+        }
+    };
+    let expires = wire.expires_in.is_some_and(|left| duration(left) > Duration::ZERO);
+    Override { kind, id: wire.id, word, reason: wire.reason, author: wire.author, origin, expires }
 }
 
 fn refused(status: &Status) -> Seen {
@@ -51,6 +220,7 @@ fn refused(status: &Status) -> Seen {
             Class::Unavailable
         }
         Code::DataLoss => Class::Corrupt,
+        Code::NotFound => Class::NotFound,
         _ => panic!("{status:?}"),
     };
     let fields = status.get_details_bad_request().map(|bad| bad.field_violations).unwrap_or_default();
@@ -96,7 +266,7 @@ fn backoff(response: v1::BackoffResponse) -> Seen {
 }
 
 fn standing(wire: v1::Standing) -> (Standing, Duration) {
-    let kind = wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
+    let kind = kind_name(wire.kind());
     let [cpu, memory, network] = [wire.cpu, wire.memory, wire.network].map(|resource| resource.unwrap());
     let used = Amounts { cpu: cpu.used, memory: memory.used, network: network.used };
     let here = cpu.here.as_ref().map(|here| (here.used, limit(here.limit).expect("an amount")));
@@ -109,7 +279,7 @@ fn standing(wire: v1::Standing) -> (Standing, Duration) {
 }
 
 fn breach(wire: v1::Breach) -> Breach {
-    let kind = wire.kind().as_str_name().trim_start_matches("KIND_").to_lowercase();
+    let kind = kind_name(wire.kind());
     let resource = wire.resource().as_str_name().trim_start_matches("RESOURCE_").to_lowercase();
     let scope = wire.scope().as_str_name().trim_start_matches("SCOPE_").to_lowercase();
     Breach { kind, id: wire.id, resource, scope, used: wire.used, limit: limit(wire.limit) }
@@ -144,7 +314,7 @@ pub(crate) fn pressure(pressure: &Pressure) -> v1::ReportPressureRequest {
         network_bytes: Some(amounts.network),
     };
     let heaviest = pressure.heaviest.iter().map(|Heavy { kind, id, used, recent }| v1::HeavyAccount {
-        kind: v1::Kind::from_str_name(&format!("KIND_{}", kind.to_uppercase())).unwrap_or_default().into(),
+        kind: self::kind(kind).into(),
         id: id.clone(),
         used: Some(amounts(used)),
         recent: recent.as_ref().map(amounts),
@@ -217,6 +387,10 @@ fn charge(charge: &Charge, last: Option<&str>) -> v1::Charge {
             Carried::Text(text) => text.clone(),
         },
         release: charge.release.map(cost),
+        rpc: charge.rpc.clone(),
+        finished: charge.finished.is_some(),
+        wall: charge.finished.map(|finished| seconds(finished.wall_seconds)),
+        total: charge.finished.and_then(|finished| finished.total).map(cost),
     }
 }
 

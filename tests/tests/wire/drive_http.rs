@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use quota_tests::http::{self, Http};
 use quota_tests::openapi::judge;
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Breach, Class, Limits, Node, Seen, Standing};
-use crate::request::{Amounts, Carried, Charge, Check, Heavy, Names, Pressure, Report, Request};
+use crate::answer::{
+    Answer, Breach, Class, Consumer, DenialCount, Limits, ModeSetting, Node, Override, Seen, Standing,
+};
+use crate::request::{
+    Amounts, Carried, Charge, Check, Denials, Finished, Heavy, Named, Names, Place, Pressure, PutMode,
+    PutOverride, Report, Request, Top, Word,
+};
 
 pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> Seen {
     match request {
@@ -56,7 +62,185 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
             }
             read(answer, |answer| Answer::Nodes(vec![node(&answer.json())]).into())
         }
+        Request::Top(Top { kind, resource, node, limit }) => {
+            let limit = limit.map(|limit| limit.to_string());
+            let params =
+                [("kind", Some(*kind)), ("resource", Some(*resource)), ("node", Some(node.as_str()))];
+            let answer =
+                query(http, "/v1/top", params.into_iter().chain([("limit", limit.as_deref())])).await;
+            read(answer, top)
+        }
+        Request::Denials(Denials { since_seconds, kind, limit }) => {
+            let (since, limit) =
+                (since_seconds.map(|since| since.to_string()), limit.map(|limit| limit.to_string()));
+            let params =
+                [("since_seconds", since.as_deref()), ("kind", Some(kind)), ("limit", limit.as_deref())];
+            read(query(http, "/v1/denials", params).await, denials)
+        }
+        Request::PutOverride(put) => {
+            let body = override_body(put);
+            let answer = http.account_override(Method::PUT, put.of.kind, &put.of.id, &body.to_string()).await;
+            judge("put", OVERRIDE, Some(&body), &answer);
+            read(answer, |answer| Answer::Override(override_of(&answer.json())).into())
+        }
+        Request::GetOverride(Named { kind, id }) => {
+            let answer = http.account_override(Method::GET, kind, id, "").await;
+            judge("get", OVERRIDE, None, &answer);
+            read(answer, |answer| Answer::Override(override_of(&answer.json())).into())
+        }
+        Request::DeleteOverride(Named { kind, id }) => {
+            let answer = http.account_override(Method::DELETE, kind, id, "").await;
+            judge("delete", OVERRIDE, None, &answer);
+            if answer.status == 204 {
+                return Answer::Deleted.into();
+            }
+            read(answer, |answer| panic!("{answer:?}"))
+        }
+        Request::PutMode(put) => {
+            let body = mode_body(put);
+            let answer = http.request(Method::PUT, "/v1/modes", body.to_string()).await;
+            judge("put", "/v1/modes", Some(&body), &answer);
+            read(answer, |answer| Answer::Mode(mode_of(&answer.json())).into())
+        }
+        Request::DeleteMode(Place { node, kind }) => {
+            let named: Vec<_> = [("node", node.as_str()), ("kind", *kind)]
+                .into_iter()
+                .filter(|(_, name)| !name.is_empty())
+                .map(|(parameter, name)| format!("{parameter}={}", name.replace(' ', "%20")))
+                .collect();
+            let answer = http.request(Method::DELETE, &format!("/v1/modes?{}", named.join("&")), "").await;
+            judge("delete", "/v1/modes", None, &answer);
+            if answer.status == 204 {
+                return Answer::Deleted.into();
+            }
+            read(answer, |answer| panic!("{answer:?}"))
+        }
+        Request::ListModes => {
+            let answer = http.get("/v1/modes").await;
+            judge("get", "/v1/modes", None, &answer);
+            read(answer, |answer| {
+                Answer::Modes(answer.json()["modes"].as_array().unwrap().iter().map(mode_of).collect()).into()
+            })
+        }
+        Request::ListOverrides => {
+            let answer = http.get("/v1/overrides").await;
+            judge("get", "/v1/overrides", None, &answer);
+            read(answer, |answer| {
+                let overrides =
+                    answer.json()["overrides"].as_array().unwrap().iter().map(override_of).collect();
+                Answer::Overrides(overrides).into()
+            })
+        }
     }
+}
+
+const OVERRIDE: &str = "/v1/overrides/{kind}/{id}";
+
+fn override_body(put: &PutOverride) -> Value {
+    let mut body = json!({ "reason": put.reason });
+    match put.word {
+        Word::Nothing => {}
+        Word::Weight(thousandths) => body["weight"] = (f64::from(thousandths) / 1000.0).into(),
+        Word::Cpu(micros) => body["limits"] = json!({ "cpu": format!("{micros}us") }),
+        Word::Exempt => body["exempt"] = true.into(),
+        Word::Blocked => body["blocked"] = true.into(),
+    }
+    if let Some(seconds) = put.expires_in_seconds {
+        body["expires_in_seconds"] = seconds.into();
+    }
+    body
+}
+
+fn mode_body(PutMode { of: Place { node, kind }, mode, reason }: &PutMode) -> Value {
+    let mut body = json!({ "mode": mode, "reason": reason });
+    for (member, name) in [("node", node.as_str()), ("kind", kind)] {
+        if !name.is_empty() {
+            body[member] = name.into();
+        }
+    }
+    body
+}
+
+fn mode_of(json: &Value) -> ModeSetting {
+    let text = |name: &str| json.get(name).map_or_else(String::new, |text| text.as_str().unwrap().to_owned());
+    assert!(json["since_seconds"].as_f64().unwrap() >= 0.0, "{json}");
+    ModeSetting {
+        node: text("node"),
+        kind: text("kind"),
+        mode: text("mode"),
+        reason: text("reason"),
+        author: text("author"),
+    }
+}
+
+fn override_of(json: &Value) -> Override {
+    let text = |name: &str| json[name].as_str().unwrap().to_owned();
+    let seconds = |text: &str| text.strip_suffix('s').unwrap().parse::<u64>().unwrap();
+    let words = [
+        json.get("weight").map(|weight| Word::Weight((weight.as_f64().unwrap() * 1000.0).round() as u32)),
+        json.get("limits").map(|limits| {
+            assert_eq!(limits.as_object().unwrap().len(), 1, "{limits}");
+            Word::Cpu(seconds(limits["cpu"].as_str().unwrap()) * 1_000_000)
+        }),
+        (json.get("exempt") == Some(&true.into())).then_some(Word::Exempt),
+        (json.get("blocked") == Some(&true.into())).then_some(Word::Blocked),
+    ];
+    let words: Vec<Word> = words.into_iter().flatten().collect();
+    assert_eq!(words.len(), 1, "{json}");
+    Override {
+        kind: text("kind"),
+        id: text("id"),
+        word: words[0],
+        reason: text("reason"),
+        author: text("author"),
+        origin: text("origin"),
+        expires: json.get("expires_in_seconds").is_some_and(|left| left.as_f64().unwrap() > 0.0),
+    }
+}
+
+/// Asks with those parameters that are not empty, and holds the answer to the OpenAPI document.
+async fn query(
+    http: &Http,
+    path: &str,
+    params: impl IntoIterator<Item = (&str, Option<&str>)>,
+) -> http::Answer {
+    let given = |(name, value): (_, Option<_>)| Some((name, value.filter(|value: &&str| !value.is_empty())?));
+    let params: Vec<_> = params.into_iter().filter_map(given).collect();
+    let answer = http.query(path, &params).await;
+    judge("get", path, None, &answer);
+    answer
+}
+
+fn top(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    let asked = ["kind", "resource", "node"].map(|name| body[name].as_str().unwrap_or_default().to_owned());
+    let consumer = |json: &Value| Consumer {
+        kind: json["kind"].as_str().unwrap().to_owned(),
+        id: json["id"].as_str().unwrap().to_owned(),
+        used: amount(&asked[1], &json["used"]),
+        limit: limit(&asked[1], &json["limit"]),
+        denied: json["denied"].as_u64().unwrap(),
+    };
+    let accounts = body["accounts"].as_array().unwrap().iter().map(consumer).collect();
+    Answer::Top(asked, accounts).into()
+}
+
+fn denials(answer: &http::Answer) -> Seen {
+    let body = answer.json();
+    let denial = |json: &Value| {
+        assert!(json["last_seconds_ago"].as_f64().is_some_and(|ago| ago >= 0.0), "{json}");
+        let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
+        DenialCount {
+            kind: text("kind"),
+            id: text("id"),
+            resource: text("resource"),
+            rpc: text("rpc"),
+            mode: text("mode"),
+            count: json["count"].as_u64().unwrap(),
+        }
+    };
+    let denials = body["denials"].as_array().unwrap().iter().map(denial).collect();
+    Answer::Denials(body["since_seconds"].as_f64().unwrap(), denials, body["missed"].as_u64().unwrap()).into()
 }
 
 /// Sends a body, and holds it and its answer to the OpenAPI document.
@@ -75,6 +259,7 @@ fn read(answer: http::Answer, success: impl FnOnce(&http::Answer) -> Seen) -> Se
     let class = match answer.status {
         429 => return denied(&answer),
         400 => Class::Invalid,
+        404 => Class::NotFound,
         413 => Class::TooLarge,
         503 => Class::Unavailable,
         500 if answer.text().contains("corrupt-account") => Class::Corrupt,
@@ -296,6 +481,15 @@ fn charge_body(charge: &Charge, last: Option<&str>) -> Value {
     }
     if let Some(release) = charge.release {
         body["release"] = cost(release);
+    }
+    if !charge.rpc.is_empty() {
+        body["rpc"] = charge.rpc.as_str().into();
+    }
+    if let Some(Finished { wall_seconds, total }) = charge.finished {
+        (body["finished"], body["wall_seconds"]) = (true.into(), wall_seconds.into());
+        if let Some(total) = total {
+            body["total"] = cost(total);
+        }
     }
     body
 }

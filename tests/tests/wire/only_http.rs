@@ -1,7 +1,8 @@
 //! What HTTP alone has: headers, media types, paths, problem documents.
 
+use futures::future::join_all;
 use quota_tests::http::Http;
-use quota_tests::openapi::judge;
+use quota_tests::openapi::{faults, judge};
 use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, TestServer};
 use reqwest::Method;
@@ -111,7 +112,9 @@ async fn paths_of_repositories_need_no_escaping() {
 #[tokio::test]
 async fn whatever_is_not_there_is_a_problem_document() {
     let server = TestServer::start(MEMORY, "").await;
-    for path in ["/", "/v1", "/v1/nothing", "/v1/accounts/user", "/v1/check/more", "//v1/check", "/%ff"] {
+    for path in
+        ["/nothing", "/v1", "/v1/nothing", "/v1/accounts/user", "/v1/check/more", "//v1/check", "/%ff"]
+    {
         let answer = server.http.get(path).await;
         assert_eq!(answer.status, 404, "{path}");
         assert_problem(&answer);
@@ -180,4 +183,37 @@ async fn an_account_that_cannot_be_read_is_an_error_and_the_others_are_not() {
     assert_eq!(server.http.account("repo", "r").await.json()["resources"]["cpu"]["used"], 0.0);
     let other = json!({ "accounts": { "repo": "r", "user": "bob" } });
     assert_eq!(server.http.post("/v1/check", &other).await.status, 200);
+}
+
+#[tokio::test]
+async fn denials_are_told_as_they_happen() {
+    let server = TestServer::start(MEMORY, LIMITS).await;
+    spend(&server.http, json!({ "user": "alice" }), 10.25).await;
+    let check = json!({ "node": "gitaly-01", "rpc": "/svc/Clone", "accounts": { "user": "alice" } });
+    assert_eq!(post(&server.http, "/v1/check", &check).await.status, 429);
+    let mut events = server.http.events("/v1/denials/stream").await;
+    // What was denied before is not told.
+    let check = json!({ "accounts": { "user": "alice" } });
+    assert_eq!(post(&server.http, "/v1/check", &check).await.status, 429);
+    let (name, told) = events.next().await.expect("an event");
+    assert_eq!(name, "denial");
+    let expected = json!({
+        "kind": "user", "id": "alice", "resource": "cpu", "used": 10.25, "limit": 10.0, "scope": "cluster",
+        "mode": "enforce",
+    });
+    assert_eq!(told, expected);
+    let check = json!({ "node": "gitaly-01", "rpc": "/svc/Clone", "accounts": { "user": "alice" } });
+    assert_eq!(post(&server.http, "/v1/check", &check).await.status, 429);
+    let (_, told) = events.next().await.expect("an event");
+    assert_eq!((&told["node"], &told["rpc"]), (&json!("gitaly-01"), &json!("/svc/Clone")));
+    assert_eq!(faults(&json!({ "$ref": "#/components/schemas/DenialEvent" }), &told), [""; 0]);
+
+    let followers = join_all((0..31).map(|_| server.http.events("/v1/denials/stream"))).await;
+    let answer = server.http.get("/v1/denials/stream").await;
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+    judge("get", "/v1/denials/stream", None, &answer);
+    drop(followers);
+    // A stream holds nobody up who stops the server.
+    server.stop().await;
+    assert_eq!(events.next().await, None);
 }

@@ -77,6 +77,47 @@ pub(crate) enum Request {
     Pressure(Pressure),
     /// One of this name, or all.
     Nodes(Option<&'static str>),
+    Top(Top),
+    Denials(Denials),
+    PutOverride(PutOverride),
+    GetOverride(Named),
+    DeleteOverride(Named),
+    ListOverrides,
+    PutMode(PutMode),
+    DeleteMode(Place),
+    ListModes,
+}
+
+/// Who is heaviest; names of kinds and resources are texts, so that unknown ones can be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Top {
+    pub(crate) kind: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) node: String,
+    pub(crate) limit: Option<u32>,
+}
+
+pub(crate) fn top(kind: &'static str, resource: &'static str) -> Top {
+    Top { kind, resource, ..Top::default() }
+}
+
+impl Top {
+    pub(crate) fn on(self, node: &str) -> Self {
+        Self { node: node.to_owned(), ..self }
+    }
+
+    pub(crate) fn limit(self, limit: u32) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+}
+
+/// What was denied.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Denials {
+    pub(crate) since_seconds: Option<f64>,
+    /// Empty: all.
+    pub(crate) kind: &'static str,
+    pub(crate) limit: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -149,6 +190,16 @@ pub(crate) struct Charge {
     pub(crate) age_seconds: f64,
     pub(crate) reservation: Carried,
     pub(crate) release: Option<Amounts>,
+    /// Empty: not told.
+    pub(crate) rpc: String,
+    pub(crate) finished: Option<Finished>,
+}
+
+/// A request that has finished: how long it ran, and what it cost in all where that is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) wall_seconds: f64,
+    pub(crate) total: Option<Amounts>,
 }
 
 /// What a charge carries as its reservation.
@@ -224,6 +275,14 @@ impl Charge {
         Self { reservation: Carried::Text(reservation.to_owned()), ..self }
     }
 
+    pub(crate) fn of_rpc(self, rpc: &str) -> Self {
+        Self { rpc: rpc.to_owned(), ..self }
+    }
+
+    pub(crate) fn finished(self, wall_seconds: f64, total: Option<Amounts>) -> Self {
+        Self { finished: Some(Finished { wall_seconds, total }), ..self }
+    }
+
     pub(crate) fn releases(self, amounts: Amounts) -> Self {
         Self { release: Some(amounts), ..self }
     }
@@ -249,8 +308,115 @@ impl From<Report> for Request {
     }
 }
 
+impl From<Top> for Request {
+    fn from(top: Top) -> Self {
+        Self::Top(top)
+    }
+}
+
+impl From<Denials> for Request {
+    fn from(denials: Denials) -> Self {
+        Self::Denials(denials)
+    }
+}
+
 impl From<Pressure> for Request {
     fn from(pressure: Pressure) -> Self {
         Self::Pressure(pressure)
+    }
+}
+
+/// An account by its kind, a name, so that unknown ones can be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) kind: &'static str,
+    pub(crate) id: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PutOverride {
+    pub(crate) of: Named,
+    pub(crate) word: Word,
+    pub(crate) reason: String,
+    pub(crate) expires_in_seconds: Option<f64>,
+}
+
+/// What is said of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Nothing,
+    /// In thousandths.
+    Weight(u32),
+    /// A limit of CPU alone, in microseconds.
+    Cpu(u64),
+    Exempt,
+    Blocked,
+}
+
+pub(crate) fn put(kind: &'static str, id: &str, word: Word) -> PutOverride {
+    let of = Named { kind, id: id.to_owned() };
+    PutOverride { of, word, reason: "why".to_owned(), expires_in_seconds: None }
+}
+
+impl PutOverride {
+    pub(crate) fn reason(self, reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..self }
+    }
+
+    pub(crate) fn expires(self, seconds: f64) -> Self {
+        Self { expires_in_seconds: Some(seconds), ..self }
+    }
+}
+
+pub(crate) fn get_override(kind: &'static str, id: &str) -> Request {
+    Request::GetOverride(Named { kind, id: id.to_owned() })
+}
+
+pub(crate) fn delete_override(kind: &'static str, id: &str) -> Request {
+    Request::DeleteOverride(Named { kind, id: id.to_owned() })
+}
+
+pub(crate) fn list_overrides() -> Request {
+    Request::ListOverrides
+}
+
+impl From<PutOverride> for Request {
+    fn from(put: PutOverride) -> Self {
+        Self::PutOverride(put)
+    }
+}
+
+/// A part of the system: a node, a kind, both, or neither; each empty where it is not named.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) node: String,
+    pub(crate) kind: &'static str,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PutMode {
+    pub(crate) of: Place,
+    /// A name, so that unknown ones can be sent.
+    pub(crate) mode: &'static str,
+    pub(crate) reason: String,
+}
+
+pub(crate) fn set_mode(node: &str, kind: &'static str, mode: &'static str) -> PutMode {
+    PutMode { of: Place { node: node.to_owned(), kind }, mode, reason: "why".to_owned() }
+}
+
+impl PutMode {
+    pub(crate) fn reason(self, reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..self }
+    }
+}
+
+pub(crate) fn delete_mode(node: &str, kind: &'static str) -> Request {
+    Request::DeleteMode(Place { node: node.to_owned(), kind })
+}
+
+impl From<PutMode> for Request {
+    fn from(put: PutMode) -> Self {
+        Self::PutMode(put)
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn leaves() -> Vec<(String, toml::Value)> {
 #[test]
 fn the_defaults_hold_every_setting() {
     let mut expected: BTreeSet<String> = [
+        "overrides",
         "http.listen",
         "grpc.listen",
         "store.url",
@@ -42,6 +43,7 @@ fn the_defaults_hold_every_setting() {
         "tls.cert",
         "tls.key",
         "tls.client_ca",
+        "log.requests",
         "shutdown.drain",
         "shutdown.grace",
     ]

@@ -6,19 +6,26 @@ const SETTLE: &str = include_str!("../../../../lua/settle.lua");
 const STANDING: &str = include_str!("../../../../lua/standing.lua");
 const BLAME: &str = include_str!("../../../../lua/blame.lua");
 const CALIBRATE: &str = include_str!("../../../../lua/calibrate.lua");
+const BOOK: &str = include_str!("../../../../lua/book.lua");
+const WORDS: &str = include_str!("../../../../lua/words.lua");
+const SAY: &str = include_str!("../../../../lua/say.lua");
+const RESTORE: &str = include_str!("../../../../lua/restore.lua");
 const NODES: &str = include_str!("../../../../lua/nodes.lua");
 
 /// How the scripts read the clock.
 const CLOCK: &str = "redis.call('TIME')";
 
-/// The scripts of the folder `lua/`; those of accounts have the window's arithmetic before them, and `calibrate`
-/// the rule `blame`.
+/// The scripts of the folder `lua/`; those of accounts have the window's arithmetic before them, `calibrate` the rule
+/// `blame`, and those of operators' words the book.
 pub struct Scripts {
     pub(super) admit: Script,
     pub(super) settle: Script,
     pub(super) standing: Script,
     pub(super) calibrate: Script,
     pub(super) nodes: Script,
+    pub(super) words: Script,
+    pub(super) say: Script,
+    pub(super) restore: Script,
 }
 
 impl Default for Scripts {
@@ -32,6 +39,7 @@ impl Scripts {
     /// instead of waiting for it.
     pub fn with_clock(expression: &str) -> Self {
         let script = |text: &str| Script::new(&text.replace(CLOCK, expression));
+        let of_book = |body: &str| script(&format!("{BOOK}{body}"));
         let of_accounts = |body: &str| script(&format!("{WINDOW}{body}"));
         Self {
             admit: of_accounts(ADMIT),
@@ -39,6 +47,9 @@ impl Scripts {
             standing: of_accounts(STANDING),
             calibrate: script(&format!("{BLAME}{CALIBRATE}")),
             nodes: script(NODES),
+            words: of_book(WORDS),
+            say: of_book(SAY),
+            restore: of_book(RESTORE),
         }
     }
 }
