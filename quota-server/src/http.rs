@@ -7,6 +7,7 @@ mod bounded;
 mod check;
 mod dashboard;
 mod denials;
+mod events;
 mod extract;
 mod modes;
 mod nodes;

@@ -3,6 +3,7 @@
 //! [`config`] is what an operator sets, [`auth`] who may ask, [`store`] where usage is kept, [`quota`] what the service does; `http` and
 //! `grpc` say it in their protocols, and [`Server`] puts all of it together.
 
+mod accept;
 pub mod auth;
 mod author;
 pub mod config;

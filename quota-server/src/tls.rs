@@ -17,7 +17,7 @@ use rustls::{RootCertStore, ServerConfig};
 use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
 
-pub(crate) use self::door::{Door, EXHAUSTED, Peer, Protocol, admit_all};
+pub(crate) use self::door::{Door, Peer, Protocol, admit_all};
 use crate::config;
 
 /// Why TLS cannot be spoken with the files that are named. What is in them is not shown.

@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body};
+use ureq::typestate::WithoutBody;
+use ureq::{Agent, Body, RequestBuilder};
 
 use crate::connection::{self, Connection};
 use crate::error::Error;
@@ -62,7 +63,19 @@ impl Api {
 
     /// Reads a path; `query` has what is given.
     pub(crate) fn get(&self, path: &str, query: &[(&str, Option<String>)]) -> Result<Answered, Error> {
-        let mut request = self.agent.get(format!("{}{path}", self.address));
+        self.without_body(path, self.agent.get(format!("{}{path}", self.address)), query)
+    }
+
+    pub(crate) fn delete(&self, path: &str, query: &[(&str, Option<String>)]) -> Result<Answered, Error> {
+        self.without_body(path, self.agent.delete(format!("{}{path}", self.address)), query)
+    }
+
+    fn without_body(
+        &self,
+        path: &str,
+        mut request: RequestBuilder<WithoutBody>,
+        query: &[(&str, Option<String>)],
+    ) -> Result<Answered, Error> {
         for (name, value) in query {
             if let Some(value) = value {
                 request = request.query(name, value);
@@ -79,16 +92,6 @@ impl Api {
     pub(crate) fn put(&self, path: &str, body: &Value) -> Result<Answered, Error> {
         let request = self.agent.put(format!("{}{path}", self.address));
         self.answered(path, self.authorized(request).send_json(body))
-    }
-
-    pub(crate) fn delete(&self, path: &str, query: &[(&str, Option<String>)]) -> Result<Answered, Error> {
-        let mut request = self.agent.delete(format!("{}{path}", self.address));
-        for (name, value) in query {
-            if let Some(value) = value {
-                request = request.query(name, value);
-            }
-        }
-        self.answered(path, self.authorized(request).call())
     }
 
     /// Reads server-sent events until the server ends them: the kind and data of each.
@@ -115,7 +118,7 @@ impl Api {
         Ok(())
     }
 
-    fn authorized<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
         match &self.authorization {
             Some(authorization) => request.header("authorization", authorization),
             None => request,

@@ -1,6 +1,7 @@
 //! The dashboard over HTTP: what is on it, that no name is markup, and that nothing comes from elsewhere.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, TestServer};
 use serde_json::json;
 
@@ -107,4 +108,14 @@ async fn the_overview_is_sent_anew_and_ends_with_the_server() {
     }
     server.stop().await;
     while answer.chunk().await.is_ok_and(|chunk| chunk.is_some()) {}
+}
+
+#[tokio::test]
+async fn the_live_page_is_told_that_it_is_old_while_the_store_is_lost() {
+    let redis = RedisServer::start().await;
+    let server = TestServer::start(&redis.url(), "").await;
+    drop(redis);
+    let mut answer = reqwest::get(format!("http://{}/dashboard/live", server.http.address())).await.unwrap();
+    let event = answer.chunk().await.unwrap().expect("an event");
+    assert!(event.starts_with(b"event: old\n"), "{}", String::from_utf8_lossy(&event));
 }

@@ -1,24 +1,18 @@
-use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use axum::response::sse::Event;
 use quota_proto::Invalid;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::ReceiverStream;
 
 use super::Http;
 use super::amounts;
+use super::events::{self, Events};
 use super::extract::Params;
 use super::problem::Problem;
-use crate::quota::{DenialCount, DenialEvent, DenialsRequest, Listening, QuotaError, Retry, Told};
-
-/// How often a stream on which nothing happens shows that it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+use crate::quota::{DenialCount, DenialEvent, DenialsRequest, Listening, QuotaError, Told};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,37 +63,17 @@ fn count_json(denial: &DenialCount) -> Value {
 
 /// Denials as they happen on this server, as server-sent events, until the caller goes or the server stops.
 pub(super) async fn stream(State(http): State<Http>) -> Result<Response, Problem> {
-    let full = |detail: &str| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-more-readers", "No more can follow now")
-            .with("detail", detail)
-            .retry(Retry { after: QuotaError::RETRY_AFTER, permanent: false })
-    };
-    let listening = http.quota.denial_events.listen().ok_or_else(|| full("as many follow as may"))?;
-    let alive = http.readiness.follow().await.ok_or_else(|| full("the server stops"))?;
-    let (events, told) = mpsc::channel(1);
-    tokio::spawn(forward(listening, alive, events));
-    let stream = Sse::new(ReceiverStream::new(told)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    Ok(stream.into_response())
+    let listening = http.quota.denial_events.listen();
+    let listening = listening.ok_or_else(|| events::full("as many follow as may"))?;
+    events::stream(&http, |events| forward(listening, events)).await
 }
 
 /// Hands on what is told, one at a time: what a slow reader makes wait is dropped where it comes from, and counted.
-async fn forward(
-    mut listening: Listening,
-    mut alive: watch::Receiver<bool>,
-    events: mpsc::Sender<Result<Event, Infallible>>,
-) {
-    let stopped = async { while alive.changed().await.is_ok() {} };
-    let forwarded = async {
-        while let Some(told) = listening.next().await {
-            if events.send(Ok(event(&told))).await.is_err() {
-                break;
-            }
+async fn forward(mut listening: Listening, events: Events) {
+    while let Some(told) = listening.next().await {
+        if events.send(Ok(event(&told))).await.is_err() {
+            return;
         }
-    };
-    tokio::select! {
-        () = stopped => {}
-        () = forwarded => {}
-        () = events.closed() => {}
     }
 }
 

@@ -1,5 +1,4 @@
 use std::error::Error;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +10,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use crate::tls::{Door, EXHAUSTED};
+use crate::accept::accept;
+use crate::tls::Door;
 
 /// The most connections at a time; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 4096;
@@ -32,14 +32,7 @@ pub(crate) async fn serve(listener: TcpListener, door: Door, router: Router, sto
     tokio::pin!(stop);
     loop {
         let (stream, place) = tokio::select! {
-            accepted = accept(&listener, &places) => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "no connection can be accepted");
-                    tokio::time::sleep(EXHAUSTED).await;
-                    continue;
-                }
-            },
+            accepted = accept(&listener, &places) => accepted,
             () = &mut stop => break,
         };
         let (door, router, watcher) = (door.clone(), router.clone(), graceful.watcher());
@@ -73,15 +66,6 @@ async fn answer(
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
     Ok(watcher.watch(answering).await?)
-}
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, place))
 }
 
 #[cfg(test)]

@@ -24,15 +24,22 @@ pub(super) async fn standing(
     Segments((kind, id)): Segments<(String, String)>,
     Params(params): Params<StandingParams>,
 ) -> Result<axum::Json<Value>, Problem> {
-    let read = || {
-        let kind: Kind = kind.parse().map_err(|error| Invalid::new("kind", error))?;
-        let account =
-            Account::new(kind, &id, http.quota.ipv6_prefix).map_err(|error| Invalid::new("id", error))?;
-        Ok(StandingRequest { account, node: Label::new("node", params.node.as_deref())? })
-    };
-    let request = read().map_err(QuotaError::Invalid)?;
-    let standing = http.quota.standing(request).await?;
+    let standing = find(&http, &kind, &id, params).await?;
     Ok(axum::Json(standing_json(&standing, http.quota.window.length())))
+}
+
+/// The standing of the account that a path names.
+pub(super) async fn find(
+    http: &Http,
+    kind: &str,
+    id: &str,
+    StandingParams { node }: StandingParams,
+) -> Result<Standing, QuotaError> {
+    let kind: Kind = kind.parse().map_err(|error| Invalid::new("kind", error))?;
+    let account =
+        Account::new(kind, id, http.quota.ipv6_prefix).map_err(|error| Invalid::new("id", error))?;
+    let node = Label::new("node", node.as_deref())?;
+    http.quota.standing(StandingRequest { account, node }).await
 }
 
 pub(super) fn standing_json(standing: &Standing, window: Duration) -> Value {

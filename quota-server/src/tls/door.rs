@@ -12,6 +12,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::{Tls, late, names};
+use crate::accept::accept;
 use crate::auth::{Auth, Caller};
 
 /// How long a handshake may take.
@@ -19,9 +20,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most handshakes of gRPC at a time; further connections wait in the system's queue.
 const MAX_HANDSHAKES: usize = 256;
-
-/// How long accepting rests when the system has no file or memory left for a connection.
-pub(crate) const EXHAUSTED: Duration = Duration::from_millis(100);
 
 /// What is spoken within TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,22 +78,10 @@ pub(crate) async fn admit_all(
 ) {
     let places = Arc::new(Semaphore::new(MAX_HANDSHAKES));
     let mut handshakes = JoinSet::new();
-    let accept = async || {
-        let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
-        let (stream, _) = listener.accept().await?;
-        Ok::<_, io::Error>((stream, place))
-    };
     tokio::pin!(stop);
     loop {
         let (stream, place) = tokio::select! {
-            accepted = accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "no connection can be accepted");
-                    tokio::time::sleep(EXHAUSTED).await;
-                    continue;
-                }
-            },
+            accepted = accept(&listener, &places) => accepted,
             () = &mut stop => break,
         };
         let (door, admitted) = (door.clone(), admitted.clone());

@@ -2,27 +2,21 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use quota_core::{Account, Comparison, Kind, Limit, Resource};
-use quota_proto::Invalid;
+use quota_core::{Comparison, Limit, Resource};
 use serde::Deserialize;
 
 use super::super::Http;
 use super::super::extract::{Params, Segments};
 use super::super::problem::Problem;
+use super::super::standing::{self, StandingParams};
 use super::html;
-use crate::quota::{Label, QuotaError, Standing, StandingRequest, limit_in_words};
+use crate::quota::{Standing, limit_in_words};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     kind: String,
     id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct OnNode {
-    node: Option<String>,
 }
 
 /// The form of the page's head, which knows no paths.
@@ -34,16 +28,9 @@ pub(super) async fn find(Params(Wanted { kind, id }): Params<Wanted>) -> Respons
 pub(super) async fn page(
     State(http): State<Http>,
     Segments((kind, id)): Segments<(String, String)>,
-    Params(OnNode { node }): Params<OnNode>,
+    Params(params): Params<StandingParams>,
 ) -> Result<Response, Problem> {
-    let read = || {
-        let kind: Kind = kind.parse().map_err(|error| Invalid::new("kind", error))?;
-        let account =
-            Account::new(kind, &id, http.quota.ipv6_prefix).map_err(|error| Invalid::new("id", error))?;
-        Ok(StandingRequest { account, node: Label::new("node", node.as_deref())? })
-    };
-    let request = read().map_err(QuotaError::Invalid)?;
-    let standing = http.quota.standing(request).await?;
+    let standing = standing::find(&http, &kind, &id, params).await?;
     Ok(super::page(&standing.account.to_string(), &render(&standing, http.quota.window.length())))
 }
 

@@ -8,5 +8,7 @@ if (location.pathname === "/") {
     if (getSelection().isCollapsed) main.innerHTML = event.data;
     main.removeAttribute("data-old");
   };
-  events.onerror = () => main.setAttribute("data-old", "");
+  const old = () => main.setAttribute("data-old", "");
+  events.onerror = old;
+  events.addEventListener("old", old);
 }
