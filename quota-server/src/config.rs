@@ -30,7 +30,7 @@ pub use overrides::FileOverride;
 pub use policy::Policy;
 pub(crate) use policy::limit as read_limit;
 pub use prices::Prices;
-pub use store_url::{RedisUrl, StoreUrl};
+pub use store_url::{RedisServers, RedisUrl, StoreUrl};
 pub use tls::Tls;
 use units::within;
 pub(crate) use units::written_limit;

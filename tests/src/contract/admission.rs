@@ -24,7 +24,7 @@ async fn a_price_is_reserved_on_all_accounts(fixture: &Fixture) {
     let asked = [(&accounts[0], enforced(100)), (&accounts[1], enforced(100)), (&accounts[2], unlimited())];
     let admitted = fixture.admit(&asked, cost(30, 20, 10)).await;
     assert!(admitted.allowed);
-    assert_eq!(admitted.tick, fixture.tick());
+    assert_eq!(admitted.ticks, [fixture.tick(); 3]);
     assert_eq!(admitted.snapshots.now, fixture.clock.now());
     assert_eq!(admitted.snapshots.rebased, 0);
     for snapshot in &admitted.snapshots.accounts {
