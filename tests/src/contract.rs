@@ -47,7 +47,7 @@ enum Servers {
     None,
     Single { _server: RedisServer },
     Sentinel { _servers: RedisSentinel },
-    Cluster { _cluster: RedisCluster },
+    Cluster(RedisCluster),
 }
 
 impl Fixture {
@@ -82,12 +82,20 @@ impl Fixture {
     pub async fn cluster() -> Self {
         let cluster = RedisCluster::start().await;
         let clock = StoreClock::in_cluster(&cluster).await;
-        Self::shared(&cluster.url(), clock, Servers::Cluster { _cluster: cluster })
+        Self::shared(&cluster.url(), clock, Servers::Cluster(cluster))
     }
 
     fn shared(url: &str, clock: StoreClock, servers: Servers) -> Self {
         let open = || Arc::new(Opening { test_clock: true, ..Opening::default() }.open(url));
         Self { store: open(), other: open(), clock, accounts: AtomicU32::default(), servers }
+    }
+
+    /// Whether a call had keys in several slots of a Cluster.
+    pub async fn has_crossed_slots(&self) -> bool {
+        match &self.servers {
+            Servers::Cluster(cluster) => cluster.has_answered("CROSSSLOT").await,
+            _ => false,
+        }
     }
 
     /// Whether other servers may use the store.
@@ -97,7 +105,7 @@ impl Fixture {
 
     /// Whether accounts are on several nodes, each of which has one call.
     fn is_spread(&self) -> bool {
-        matches!(self.servers, Servers::Cluster { .. })
+        matches!(self.servers, Servers::Cluster(_))
     }
 
     /// An account that nobody has used.

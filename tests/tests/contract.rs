@@ -124,6 +124,7 @@ async fn all(fixture: Fixture) {
     words::all(&fixture).await;
     clock::all(&fixture).await;
     nodes::all(&fixture).await;
+    assert!(!fixture.has_crossed_slots().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

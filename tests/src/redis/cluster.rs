@@ -75,6 +75,12 @@ impl RedisCluster {
         &self.nodes[..PRIMARIES]
     }
 
+    /// Whether any node has answered with an error of a kind, such as `CROSSSLOT`.
+    pub async fn has_answered(&self, error: &str) -> bool {
+        let told = join_all(self.nodes.iter().map(|node| node.info("errorstats"))).await;
+        told.iter().any(|told| told.contains(&format!("errorstat_{error}:")))
+    }
+
     /// A connection to each of them.
     pub async fn clients(&self) -> Vec<MultiplexedConnection> {
         join_all(self.primaries().iter().map(RedisServer::client)).await
@@ -87,20 +93,19 @@ impl RedisCluster {
         (0..PRIMARIES).rfind(|place| place * SLOTS / PRIMARIES <= number).expect("a primary")
     }
 
-    /// Ends a primary as a crash would, and waits until its replica has taken its place.
-    pub async fn fail_over(&mut self, place: usize) {
+    /// Ends a primary as a crash would.
+    pub async fn kill(&mut self, place: usize) {
         self.nodes[place].kill().await;
+    }
+
+    /// Has the replica of a primary take its place, which then follows it.
+    pub async fn hand_over(&self, place: usize) {
         let replica = &self.nodes[PRIMARIES + place];
+        replica.command("CLUSTER", &["FAILOVER"]).await;
         until(PATIENCE, "the replica takes over", async || {
             replica.info("replication").await.contains("role:master").then_some(())
         })
         .await;
-    }
-
-    /// Starts a node again that was ended, and waits until it is one of the Cluster.
-    pub async fn revive(&mut self, place: usize) {
-        self.nodes[place].restart().await;
-        self.is_whole().await;
     }
 
     /// Freezes a primary: its connections stay open, and nothing answers.
@@ -113,9 +118,10 @@ impl RedisCluster {
         self.nodes[place].resume().await;
     }
 
-    /// Moves the slot of a key to another primary, key by key, and calls `halfway` before each.
-    pub async fn move_slot(&self, key: &str, to: usize, mut halfway: impl AsyncFnMut()) {
-        let (from, to) = (&self.nodes[Self::place_of(key)], &self.nodes[to]);
+    /// Moves the slot of a key to the next primary, key by key, and calls `halfway` before each and after the last.
+    pub async fn move_slot(&self, key: &str, mut halfway: impl AsyncFnMut()) {
+        let place = Self::place_of(key);
+        let (from, to) = (&self.nodes[place], &self.nodes[(place + 1) % PRIMARIES]);
         let slot: u64 = ask(from, &["KEYSLOT", key]).await;
         let slot = slot.to_string();
         let (source, target): (String, String) = (ask(from, &["MYID"]).await, ask(to, &["MYID"]).await);
@@ -132,7 +138,7 @@ impl RedisCluster {
         }
     }
 
-    /// Waits until every node that runs says that all slots are held.
+    /// Waits until every node says that all slots are held.
     async fn is_whole(&self) {
         self.agrees("all slots are held", |info| info.contains("cluster_state:ok")).await;
         self.agrees("all slots are held", |info| info.contains("cluster_slots_ok:16384")).await;
