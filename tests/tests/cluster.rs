@@ -7,10 +7,11 @@ use quota_core::Account;
 use quota_server::config::Config;
 use quota_server::store::{Cause, Limited, RedisStore, Store, StoreError};
 use quota_tests::redis::{RedisCluster, RedisSentinel, RedisServer};
-use quota_tests::server::TestServer;
+use quota_tests::server::{ServerProcess, TestServer};
 use quota_tests::stores::Opening;
 use quota_tests::values::{cpu, enforced, user};
 use quota_tests::wait::{PATIENCE, until};
+use serde_json::json;
 
 /// An account that the primary at a place held at first.
 fn account_at(place: usize) -> Account {
@@ -80,6 +81,34 @@ async fn a_cluster_is_found_through_one_of_its_nodes_and_a_redis_that_is_none_is
     let store = Opening::default().connect(&format!("redis+cluster://127.0.0.1:{}", redis.port())).await;
     let error = store.map(drop).unwrap_err();
     assert!(error.to_string().contains("cluster support disabled"), "{error}");
+}
+
+/// It is its own node, and does not know its address.
+#[tokio::test]
+async fn a_cluster_is_spoken_to_by_tls_and_with_a_password() {
+    let options = RedisServer::options().tls().password("secret").args(&["--cluster-enabled", "yes"]);
+    let node = options.start().await;
+    let slots: Vec<String> = (0..16384).map(|slot| slot.to_string()).collect();
+    let args: Vec<&str> = ["ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str)).collect();
+    node.command("CLUSTER", &args).await;
+    let url = node.url().replace("rediss://", "rediss+cluster://");
+    let ca_file = node.ca_file().display().to_string();
+    let server = ServerProcess::start(&[("QUOTA__STORE__URL", &url), ("SSL_CERT_FILE", &ca_file)]).await;
+    until(PATIENCE, "the store decides", async || {
+        let check = json!({ "accounts": { "user": "alice", "repo": "a" } });
+        (server.http.post("/v1/check", &check).await.json()["checked"] == true).then_some(())
+    })
+    .await;
+
+    let wrong = url.replace("secret", "wrong");
+    let mut refused =
+        ServerProcess::program().env("QUOTA__STORE__URL", &wrong).env("SSL_CERT_FILE", &ca_file).start();
+    assert!(!refused.wait_for_exit().await.success());
+    assert!(
+        refused.stderr().contains("WRONGPASS") && !refused.stderr().contains("wrong@"),
+        "{}",
+        refused.stderr()
+    );
 }
 
 #[test]

@@ -16,17 +16,26 @@ struct Part {
     accounts: Vec<Limited>,
 }
 
+impl Part {
+    fn new(places: Vec<usize>, keys: &[String], accounts: &[Limited]) -> Self {
+        Self { keys: pick(&places, keys), accounts: pick(&places, accounts), places }
+    }
+}
+
 impl RedisStore {
     pub(super) async fn admit_all_or_none(
         &self,
         accounts: &[Limited],
         price: Cost,
     ) -> Result<Admitted, StoreError> {
-        let parts = self.parts(accounts);
+        let keys = keys(accounts.iter().map(|limited| &limited.account));
+        let together = self.connections.together(&keys);
         let end = self.connections.deadline();
-        if let [part] = &parts[..] {
-            return self.admit_part(end, part, price).await;
+        if together.len() == 1 {
+            return self.admit_together(end, &keys, accounts, price).await;
         }
+        let parts: Vec<Part> =
+            together.into_iter().map(|places| Part::new(places, &keys, accounts)).collect();
         let peeked = self.admit_parts(end, &parts, Cost::ZERO).await;
         let peeked = whole(&parts, peeked.into_iter().collect::<Result<Vec<_>, _>>()?);
         if !peeked.allowed || price.is_zero() {
@@ -45,24 +54,26 @@ impl RedisStore {
         let keys = keys(accounts);
         let end = self.connections.deadline();
         let together = self.connections.together(&keys);
+        if together.len() == 1 {
+            return self.usage_together(end, &keys, accounts).await;
+        }
         let parts = together.iter().map(async |places| {
             let (keys, accounts) = (pick(places, &keys), pick(places, accounts));
-            let reply = self.run(end, &self.scripts.standing, &keys, Vec::new()).await?;
-            codec::snapshots(&reply, &accounts)
+            self.usage_together(end, &keys, &accounts).await
         });
         let parts = join_all(parts).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(all_snapshots(together.iter().map(Vec::as_slice).zip(parts)))
     }
 
-    fn parts(&self, accounts: &[Limited]) -> Vec<Part> {
-        let keys = keys(accounts.iter().map(|limited| &limited.account));
-        let together = self.connections.together(&keys);
-        let part = |places: Vec<usize>| Part {
-            keys: pick(&places, &keys),
-            accounts: pick(&places, accounts),
-            places,
-        };
-        together.into_iter().map(part).collect()
+    /// Of accounts that are in one slot, or on a single server.
+    async fn usage_together(
+        &self,
+        end: Instant,
+        keys: &[String],
+        accounts: &[Account],
+    ) -> Result<Snapshots, StoreError> {
+        let reply = self.run(end, &self.scripts.standing, keys, Vec::new()).await?;
+        codec::snapshots(&reply, accounts)
     }
 
     async fn admit_parts(
@@ -71,13 +82,20 @@ impl RedisStore {
         parts: &[Part],
         price: Cost,
     ) -> Vec<Result<Admitted, StoreError>> {
-        join_all(parts.iter().map(|part| self.admit_part(end, part, price))).await
+        join_all(parts.iter().map(|part| self.admit_together(end, &part.keys, &part.accounts, price))).await
     }
 
-    async fn admit_part(&self, end: Instant, part: &Part, price: Cost) -> Result<Admitted, StoreError> {
-        let args = vec![codec::price(price), codec::bounds(&part.accounts)];
-        let reply = self.run(end, &self.scripts.admit, &part.keys, args).await?;
-        codec::admitted(&reply, part.accounts.iter().map(|limited| &limited.account))
+    /// On accounts that are in one slot, or on a single server.
+    async fn admit_together(
+        &self,
+        end: Instant,
+        keys: &[String],
+        accounts: &[Limited],
+        price: Cost,
+    ) -> Result<Admitted, StoreError> {
+        let args = vec![codec::price(price), codec::bounds(accounts)];
+        let reply = self.run(end, &self.scripts.admit, keys, args).await?;
+        codec::admitted(&reply, accounts.iter().map(|limited| &limited.account))
     }
 
     /// Gives back what is known to be reserved. What cannot be given back in time, and what was reserved without an answer,

@@ -34,11 +34,10 @@ const LAYOUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The least time between two looks at which node holds what, however many calls fail.
 const LAYOUT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many names are tried for a key that a certain node holds: of a hundred nodes, each is found.
+/// How many names are tried to find a key that each node holds. One that holds a handful of slots may be left out.
 const MOST_NAMES: usize = 4096;
 
 /// The connections to a Cluster.
-#[derive(Clone)]
 pub(super) struct Cluster(Arc<Nodes>);
 
 struct Nodes {
@@ -198,7 +197,7 @@ impl Cluster {
 
 impl Nodes {
     /// Asks all nodes that are known which holds what, and believes the first that answers.
-    async fn look(self: &Arc<Self>) -> Result<(), StoreError> {
+    async fn look(&self) -> Result<(), StoreError> {
         let mut known = self.layout.read().nodes();
         known.extend(self.first.iter().cloned());
         let mut asked = JoinSet::new();
