@@ -86,7 +86,8 @@ async fn a_cluster_is_found_through_one_of_its_nodes_and_a_redis_that_is_none_is
 /// It is its own node, and does not know its address.
 #[tokio::test]
 async fn a_cluster_is_spoken_to_by_tls_and_with_a_password() {
-    let options = RedisServer::options().tls().password("secret").args(&["--cluster-enabled", "yes"]);
+    let options = RedisServer::options().tls().password("secret");
+    let options = options.args(&["--cluster-enabled", "yes", "--tls-cluster", "yes"]);
     let node = options.start().await;
     let slots: Vec<String> = (0..16384).map(|slot| slot.to_string()).collect();
     let args: Vec<&str> = ["ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str)).collect();
