@@ -228,7 +228,8 @@ async fn open_store(
             let store = RedisStore::new(&config.store, url, config.window, Scripts::default());
             let refused = |reason| StartError::Store { url: url.to_string(), reason };
             let store = store.map_err(refused)?;
-            match store.connect().await {
+            // Boxed, since what waits for it nests so deeply that the compiler gives up where a start is nested further.
+            match Box::pin(store.connect()).await {
                 Ok(()) => {}
                 // It may be on its way up, as this server is.
                 Err(error) if matches!(error.cause(), Cause::Connection | Cause::Busy | Cause::Timeout) => {

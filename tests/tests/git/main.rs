@@ -63,7 +63,8 @@ async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not(store: &str, me
         "{}",
         refused.terminal
     );
-    assert!(world.used("noisy").await >= 1.5);
+    // Who is refused by the fileserver itself, while the store is lost, is so before all is reported.
+    world.until_used("noisy", 1.5).await;
     let light = world.clone_as("light").await;
     assert!(light.succeeded, "{}", light.terminal);
     println!("noisy: {cloned} clones, then refused; light: 2 clones, none refused");
