@@ -44,7 +44,7 @@ pub(crate) struct Finished {
 /// Part of a reservation, given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
-    pub(crate) reservation: String,
+    pub(crate) reservation: Arc<str>,
     pub(crate) amounts: Cost,
 }
 
@@ -135,7 +135,7 @@ impl Pending {
 impl Spent {
     fn into_charge(self, age: Duration) -> v1::Charge {
         let (reservation, release) = match self.release {
-            Some(Release { reservation, amounts }) => (reservation, Some(amounts.into())),
+            Some(Release { reservation, amounts }) => (reservation.as_ref().to_owned(), Some(amounts.into())),
             None => (String::new(), None),
         };
         let finished =

@@ -114,6 +114,11 @@ impl Request {
 }
 
 impl Sound<'_> {
+    /// One that reserves nothing: only a share is asked for.
+    pub(crate) fn for_a_share(rpc: &str, payers: Arc<Payers>) -> Sound<'_> {
+        Sound { rpc, class: "", price: Some(Cost::ZERO), payers }
+    }
+
     /// The RPC whose price in the service's table is its price; none where it brings a price of its own.
     pub(crate) fn priced_by_table(&self) -> Option<&str> {
         self.price.is_none().then_some(self.rpc)
@@ -134,7 +139,12 @@ impl Sound<'_> {
         }
     }
 
-    pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {
+    pub(crate) fn to_check(
+        &self,
+        node: &str,
+        used_here: v1::UsedHere,
+        share_wanted: Cost,
+    ) -> v1::CheckRequest {
         v1::CheckRequest {
             node: node.to_owned(),
             rpc: self.rpc.to_owned(),
@@ -142,6 +152,7 @@ impl Sound<'_> {
             class: self.class.to_owned(),
             price: self.price.map(v1::Cost::from),
             used_here: Some(used_here),
+            share_wanted: (!share_wanted.is_zero()).then(|| share_wanted.into()),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Work {
 /// What was reserved when the work was admitted, and is not given back yet.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    token: String,
+    token: Arc<str>,
     reserved: Reserved,
     /// What has been charged.
     charged: Cost,
@@ -295,7 +295,8 @@ impl Drop for Work {
 
 impl Reservation {
     /// Of the answer to a check; none where nothing was reserved.
-    pub(crate) fn new(token: String, reserved: Cost) -> Option<Self> {
+    pub(crate) fn new(token: impl Into<Arc<str>>, reserved: Cost) -> Option<Self> {
+        let token = token.into();
         (!token.is_empty()).then_some(Self { token, reserved: Reserved::new(reserved), charged: Cost::ZERO })
     }
 
@@ -303,7 +304,7 @@ impl Reservation {
     fn give_back(&mut self, cost: Cost, last: bool) -> Option<Release> {
         self.charged = self.charged.plus(cost);
         let amounts = self.reserved.give_back(cost, last)?;
-        Some(Release { reservation: self.token.clone(), amounts })
+        Some(Release { reservation: Arc::clone(&self.token), amounts })
     }
 }
 
@@ -320,10 +321,10 @@ mod tests {
     #[test]
     fn a_reservation_is_given_back_by_its_token_and_no_token_is_none_to_give_back() {
         let cpu = |micros| Cost::ZERO.with_cpu_micros(micros).unwrap();
-        let mut reservation = Reservation::new("r1".to_owned(), cpu(100)).unwrap();
-        let release = |micros| Some(Release { reservation: "r1".to_owned(), amounts: cpu(micros) });
+        let mut reservation = Reservation::new("r1", cpu(100)).unwrap();
+        let release = |micros| Some(Release { reservation: "r1".into(), amounts: cpu(micros) });
         assert_eq!(reservation.give_back(cpu(30), false), release(30));
         assert_eq!(reservation.give_back(cpu(30), true), release(70));
-        assert!(Reservation::new(String::new(), cpu(100)).is_none());
+        assert!(Reservation::new("", cpu(100)).is_none());
     }
 }

@@ -149,6 +149,8 @@ pub struct Metrics {
     refusals: IntCounterVec,
     /// 0 from the first failure of the store until a second without one.
     pub store_up: IntGauge,
+    /// Shares granted to fileservers.
+    pub shares: IntCounter,
     /// Charges counted.
     pub charges_applied: IntCounter,
     /// Charges older than the window, not counted.
@@ -273,6 +275,10 @@ impl Metrics {
                 &["reason"],
             )?,
             store_up,
+            shares: counter(
+                "quota_shares_granted_total",
+                "Shares that fileservers were granted, to admit requests by themselves.",
+            )?,
             charges_applied: counter("quota_charges_applied_total", "Charges counted.")?,
             charges_dropped_old: counter(
                 "quota_charges_dropped_old_total",

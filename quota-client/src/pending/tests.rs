@@ -12,7 +12,7 @@ fn spent(name: &str, bytes: u64) -> Spent {
 }
 
 fn releasing(name: &str, bytes: u64) -> Spent {
-    let release = Release { reservation: "r1".to_owned(), amounts: Cost::ZERO };
+    let release = Release { reservation: "r1".into(), amounts: Cost::ZERO };
     Spent { release: Some(release), ..spent(name, bytes) }
 }
 

@@ -95,6 +95,17 @@ impl Check {
             ..v1::CheckResponse::default()
         })
     }
+
+    /// The same with a share of so much, which lasts half a second.
+    pub(crate) fn allow_sharing(price: Cost, share: Cost) -> Self {
+        let Self::Answer(mut response) = Self::allow_reserving(price) else { unreachable!() };
+        response.share = Some(v1::Share {
+            reservation: "r1.share".to_owned(),
+            amounts: Some(share.into()),
+            lasts: Some(prost_types::Duration { seconds: 0, nanos: 500_000_000 }),
+        });
+        Self::Answer(response)
+    }
 }
 
 impl Fake {

@@ -1,7 +1,7 @@
-use quota_core::{Accounts, Cost, Mode, Timestamp};
+use quota_core::{Accounts, Cost, Mode, Timestamp, Verdict};
 use quota_proto::UsedHere;
 
-use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
+use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Share, Standing};
 use crate::config::FailPolicy;
 use crate::metrics::Outcome;
 use crate::store::{Limited, StoreError};
@@ -21,6 +21,8 @@ pub struct CheckRequest {
     pub price: Option<Cost>,
     /// What the accounts used on the fileserver.
     pub used_here: UsedHere,
+    /// What the fileserver would like to have beside, to admit further requests by itself.
+    pub share_wanted: Cost,
 }
 
 /// The answer to a check.
@@ -30,6 +32,8 @@ pub struct CheckResponse {
     pub decision: Decision,
     /// As the accounts were compared, before the price was reserved; none where the store was not asked.
     pub standings: Vec<Standing>,
+    /// What the fileserver may admit by itself.
+    pub share: Option<Share>,
 }
 
 /// Yes or no.
@@ -65,12 +69,18 @@ impl Quota {
             Ok(admitted) => {
                 let now = admitted.snapshots.now;
                 let judged = Self::judged(compared, admitted.snapshots);
-                let standings = judged
+                let standings: Vec<_> = judged
                     .iter()
                     .map(|judged| Standing::new(judged, &request.node, now, self.window))
                     .collect();
                 let verdict = self.verdict(&judged, now);
                 let denial = |breach| Denial::new(breach, &judged, &request.node, now, self.window);
+                let share = match verdict {
+                    Verdict { denied_by: None, shadowed: None } => {
+                        self.grant(&request, &limited, &standings, price).await
+                    }
+                    _ => None,
+                };
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
                         let reservation = Reservation { tick: admitted.tick, amounts: price };
@@ -81,13 +91,13 @@ impl Quota {
                     // The store compares the same usage with the same limits.
                     _ => return Err(self.fail(StoreError::Malformed("its decision is not ours".to_owned()))),
                 };
-                Ok(CheckResponse { decision, standings })
+                Ok(CheckResponse { decision, standings, share })
             }
             Err(error) => {
                 let error = QuotaError::from(error);
                 let decision = self.decide_without_the_store(&request, compared, &error);
                 let decision = decision.ok_or_else(|| self.fail(error))?;
-                Ok(CheckResponse { decision, standings: Vec::new() })
+                Ok(CheckResponse { decision, standings: Vec::new(), share: None })
             }
         }
     }

@@ -58,6 +58,11 @@ impl NodeLimits {
         known.iter().map(|(name, node)| (name.clone(), node.state.report.pressure)).collect()
     }
 
+    /// How many nodes are known.
+    pub(super) fn count(&self) -> usize {
+        self.known.read().len()
+    }
+
     pub(super) fn learn(&self, name: &str, node: KnownNode) {
         self.known.write().insert(name.into(), Arc::new(node));
     }

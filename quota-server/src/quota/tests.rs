@@ -153,6 +153,7 @@ async fn check(server: &Quota, name: &str) -> CheckResponse {
         class: Label::default(),
         price: Some(Cost::ZERO),
         used_here: UsedHere::default(),
+        share_wanted: Cost::ZERO,
     };
     server.check(request).await.unwrap()
 }
