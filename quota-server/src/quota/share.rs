@@ -67,7 +67,8 @@ fn part(standings: &[Standing], price: Cost, wanted: Cost, parts: u64) -> Option
         let wanted = wanted.amounts()[resource];
         left.min().map_or(wanted, |left| wanted.min(left / parts))
     });
-    let is_enough = wanted.amounts().iter().all(|(resource, wanted)| granted[resource] >= wanted.div_ceil(LEAST));
+    let is_enough =
+        wanted.amounts().iter().all(|(resource, wanted)| granted[resource] >= wanted.div_ceil(LEAST));
     is_enough.then(|| Cost::saturating(granted))
 }
 
