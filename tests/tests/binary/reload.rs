@@ -96,7 +96,8 @@ async fn a_good_one_is_in_force_and_no_decision_is_lost() {
         callers.spawn(async move {
             let mut decisions = 0;
             while !is_over.load(Ordering::Relaxed) {
-                let check = json!({ "accounts": { "user": format!("user-{caller}") }, "price": { "cpu_micros": 1 } });
+                let check =
+                    json!({ "accounts": { "user": format!("user-{caller}") }, "price": { "cpu": 0.000001 } });
                 let answer = http.post("/v1/check", &check).await;
                 assert_eq!((answer.status, answer.json()["checked"].as_bool()), (200, Some(true)));
                 decisions += 1;
@@ -107,7 +108,10 @@ async fn a_good_one_is_in_force_and_no_decision_is_lost() {
     for round in 1..=5 {
         followed.replace(limit(100 + round, &blocked("mallory")));
         followed.until_limit(f64::from(100 + round)).await;
-        assert_eq!((followed.decision("mallory").await, followed.decision("alice").await), ("deny".into(), "allow".into()));
+        assert_eq!(
+            (followed.decision("mallory").await, followed.decision("alice").await),
+            ("deny".into(), "allow".into())
+        );
         followed.replace(limit(100, ""));
         followed.until_limit(100.0).await;
         assert_eq!(followed.decision("mallory").await, "allow");
@@ -119,8 +123,8 @@ async fn a_good_one_is_in_force_and_no_decision_is_lost() {
     assert_eq!(followed.metric("quota_config_hash").await, digest, "it is the first one again");
     let lines = followed.server.log(RELOADED);
     assert_eq!(lines.len(), 10, "{lines:#?}");
-    for change in ["limits.user.cpu.max \"100s\" -> \"101s\"", "overrides"] {
-        assert!(lines[0].replace("\\\"", "\"").contains(change), "{}", lines[0]);
+    for change in ["limits.user.cpu.max 100s -> 101s", "overrides"] {
+        assert!(lines[0].contains(change), "{}", lines[0]);
     }
 }
 
@@ -135,7 +139,10 @@ async fn what_is_no_good_changes_nothing_and_says_why() {
         (b"[limits.user.cpu]\nmax = \"50s\"\nmax = \"60s\"\n", &["not valid TOML", "line 3"]),
         (b"[limits.user.cpu]\nmost = \"50s\"\n", &["limits.user.cpu.most", "unknown setting"]),
         (b"[limits.user.cpu]\nmin = \"500s\"\n", &["limits.user.cpu.min", "at most limits.user.cpu.max"]),
-        (b"[[auth.tokens]]\nname = \"a\"\nrole = \"reader\"\nfile = \"/nonexistent\"\n", &["auth.tokens: /nonexistent"]),
+        (
+            b"[[auth.tokens]]\nname = \"a\"\nrole = \"reader\"\nfile = \"/nonexistent\"\n",
+            &["auth.tokens: /nonexistent"],
+        ),
         (b"", &["is empty"]),
         (b" \n\n", &["is empty"]),
         (b"limits = \"\xff\"", &["cannot be read"]),
@@ -153,7 +160,11 @@ async fn what_is_no_good_changes_nothing_and_says_why() {
     assert!(followed.refusal(bad.len() + 1).await.contains("cannot be read"));
     followed.replace(&good);
     followed.until_metric(SUCCESSFUL, 1.0).await;
-    assert_eq!(followed.server.log(RELOADED), Vec::<String>::new(), "nothing was ever in force but the first");
+    assert_eq!(
+        followed.server.log(RELOADED),
+        Vec::<String>::new(),
+        "nothing was ever in force but the first"
+    );
 }
 
 #[tokio::test]
