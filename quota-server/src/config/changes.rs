@@ -64,7 +64,7 @@ pub(super) fn changes(old: &Table, new: &Table) -> Vec<Change> {
 fn shown(value: Option<&ValueKind>) -> Option<String> {
     match value {
         None => Some("nothing".to_owned()),
-        Some(ValueKind::String(text)) => Some(format!("{text:?}")),
+        Some(ValueKind::String(text)) => Some(text.clone()),
         Some(ValueKind::I64(number)) => Some(number.to_string()),
         Some(ValueKind::Float(number)) => Some(number.to_string()),
         Some(ValueKind::Boolean(flag)) => Some(flag.to_string()),
@@ -95,9 +95,9 @@ mod tests {
             told,
             [
                 ("auth.tokens".to_owned(), false),
-                ("limits.user.cpu.max \"100s\" -> \"200s\"".to_owned(), false),
+                ("limits.user.cpu.max 100s -> 200s".to_owned(), false),
                 ("log.requests 0 -> 1".to_owned(), false),
-                ("prices.\"/a.B/C\".cpu nothing -> \"2s\"".to_owned(), false),
+                ("prices.\"/a.B/C\".cpu nothing -> 2s".to_owned(), false),
                 ("store.url".to_owned(), true),
             ]
         );

@@ -97,7 +97,7 @@ async fn a_good_one_is_in_force_and_no_decision_is_lost() {
             let mut decisions = 0;
             while !is_over.load(Ordering::Relaxed) {
                 let check =
-                    json!({ "accounts": { "user": format!("user-{caller}") }, "price": { "cpu_micros": 1 } });
+                    json!({ "accounts": { "user": format!("user-{caller}") }, "price": { "cpu": 0.000001 } });
                 let answer = http.post("/v1/check", &check).await;
                 assert_eq!((answer.status, answer.json()["checked"].as_bool()), (200, Some(true)));
                 decisions += 1;
@@ -123,8 +123,8 @@ async fn a_good_one_is_in_force_and_no_decision_is_lost() {
     assert_eq!(followed.metric("quota_config_hash").await, digest, "it is the first one again");
     let lines = followed.server.log(RELOADED);
     assert_eq!(lines.len(), 10, "{lines:#?}");
-    for change in ["limits.user.cpu.max \"100s\" -> \"101s\"", "overrides"] {
-        assert!(lines[0].replace("\\\"", "\"").contains(change), "{}", lines[0]);
+    for change in ["limits.user.cpu.max 100s -> 101s", "overrides"] {
+        assert!(lines[0].contains(change), "{}", lines[0]);
     }
 }
 
