@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use prometheus::core::Collector as _;
-use prometheus::proto::LabelPair;
+use prometheus::proto::{LabelPair, Metric, MetricFamily};
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 use quota_core::{Cost, Resource};
 use quota_proto::wire_amount;
@@ -48,8 +48,7 @@ impl RequestMetrics {
         let histograms = [&self.cpu, &self.wall, &self.memory, &self.network];
         for histogram in histograms {
             let families = histogram.collect();
-            let labels =
-                families.iter().flat_map(|family| family.get_metric()).flat_map(|one| one.get_label());
+            let labels = families.iter().flat_map(MetricFamily::get_metric).flat_map(Metric::get_label);
             for rpc in labels.map(LabelPair::value).filter(|rpc| *rpc != OTHER_RPCS && !has(rpc)) {
                 // An error says that it is gone already.
                 let _ = histogram.remove_label_values(&[rpc]);
