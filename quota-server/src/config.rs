@@ -4,6 +4,8 @@
 //! variables `QUOTA__SECTION__KEY`. The defaults hold every setting, and so are the schema of the other two.
 
 mod auth;
+mod changes;
+mod digest;
 mod environment;
 mod error;
 mod layers;
@@ -12,24 +14,25 @@ mod overrides;
 mod policy;
 mod prices;
 mod schema;
+mod source;
 mod store_url;
 mod tls;
 mod units;
 
-use std::env;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use quota_core::{Ipv6Prefix, WindowLength};
 
 pub use auth::Auth;
+pub use changes::Change;
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
 pub use overrides::FileOverride;
 pub use policy::Policy;
 pub(crate) use policy::limit as read_limit;
 pub use prices::Prices;
+pub use source::{Loaded, Source};
 pub use store_url::{RedisUrl, StoreUrl};
 pub use tls::Tls;
 use units::within;
@@ -62,6 +65,8 @@ pub struct Config {
     pub log: Log,
     /// How the server stops.
     pub shutdown: Shutdown,
+    /// The same on two servers that decide alike, on one store.
+    pub digest: u64,
 }
 
 /// What is written to the log beside what always is.
@@ -119,20 +124,6 @@ pub struct Shutdown {
 }
 
 impl Config {
-    /// From the defaults, a file, and the environment of this process.
-    pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
-        Self::load_from(file, environment::settings(env::vars_os())?)
-    }
-
-    /// From the defaults, a file, and these environment variables; those not named `QUOTA__…` are skipped.
-    pub fn load_from(
-        file: Option<&Path>,
-        env: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
-        let text = file.map(layers::read_file).transpose()?;
-        Self::read(&Settings::merge(text.as_ref(), env)?)
-    }
-
     /// From the defaults and a text as in a file.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         Self::read(&Settings::merge(Some(&(Origin::Text, text.to_owned())), [])?)
@@ -157,6 +148,7 @@ impl Config {
             tls,
             log: Log { requests: settings.decimal(&["log", "requests"], share)? },
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
+            digest: digest::of(&settings.merged),
         })
     }
 }

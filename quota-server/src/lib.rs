@@ -13,6 +13,7 @@ pub mod metrics;
 mod pressures;
 pub mod quota;
 mod readiness;
+mod reload;
 mod safety;
 mod server;
 pub mod store;

@@ -1,6 +1,7 @@
 //! The catalogue of metrics. Labels come from closed sets, and from the names of nodes, which are validated and capped: no
 //! account or path is ever one.
 
+mod config;
 mod nodes;
 mod requests;
 
@@ -11,10 +12,11 @@ use prometheus::{
 use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
+pub use self::config::ConfigMetrics;
 pub use self::nodes::{CutFigures, NodeMetrics};
-pub use self::requests::RequestMetrics;
+pub use self::requests::{OTHER_RPCS, RequestMetrics};
 use crate::auth::Refusal;
-use crate::config::Policy;
+use crate::config::{Config, Policy};
 use crate::store::{Cause, Danger, Risk};
 
 /// Whose denials are counted, as a label: of accounts that are cut on the node, and of others.
@@ -167,6 +169,8 @@ pub struct Metrics {
     pub overrides_restored: IntCounter,
     /// Pressure and limits by node.
     pub nodes: NodeMetrics,
+    /// Which configuration is in force.
+    pub config: ConfigMetrics,
     /// When the limits of the nodes were last read.
     pub node_limits_age: Gauge,
     /// Whether that is more than 5 s ago.
@@ -174,8 +178,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The metrics, with the limits in force.
-    pub fn new(policy: &Policy) -> Result<Self, prometheus::Error> {
+    /// The metrics, with the settings in force.
+    pub fn new(config: &Config) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let counter = |name: &str, help: &str| {
             let counter = IntCounter::new(name, help)?;
@@ -295,11 +299,13 @@ impl Metrics {
                 "Words of operators that the store had lost, and that this server put back.",
             )?,
             nodes: NodeMetrics::new(&registry)?,
+            config: ConfigMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,
             registry,
         };
-        metrics.set_limits(policy);
+        metrics.show_limits(&config.policy);
+        metrics.config.accepted(config.digest, 0);
         for account in [HEAVY, LIGHT] {
             metrics.denials.with_label_values(&[account]);
         }
@@ -368,7 +374,14 @@ impl Metrics {
         Ok(text)
     }
 
-    fn set_limits(&self, policy: &Policy) {
+    /// Shows other settings, and forgets what only the earlier ones named.
+    pub fn show_settings(&self, config: &Config) {
+        self.show_limits(&config.policy);
+        self.requests.retain(|rpc| config.prices.has(rpc));
+    }
+
+    fn show_limits(&self, policy: &Policy) {
+        self.limits.reset();
         for (kind, resource, bound) in policy.iter() {
             self.limits
                 .with_label_values(&[kind.as_str(), resource.as_str(), bound.mode.as_str()])

@@ -71,11 +71,6 @@ impl Tokens {
         caller.cloned()
     }
 
-    /// Whether a token is in a file, which may change.
-    pub fn has_files(&self) -> bool {
-        self.tokens.iter().any(|token| matches!(token.secret, Secret::File(_)))
-    }
-
     /// Reads the files anew. A token whose file gives none at the moment stays in force. Blocks.
     pub fn reread(&self) {
         let mut failing = Vec::new();

@@ -27,13 +27,13 @@ pub(super) struct Guard {
 
 /// Lets those through who may. What others send is not read.
 pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    let named = request.extensions().get().and_then(|Peer(named)| named.as_ref());
+    let names: &[String] = request.extensions().get().map_or(&[], |Peer(names)| names);
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let authorization = match authorization {
         Some(basic) if guard.is_page => Some(as_bearer(basic)),
         other => other.map(Cow::Borrowed),
     };
-    match guard.auth.authorize(guard.access, authorization.as_deref(), named) {
+    match guard.auth.authorize(guard.access, authorization.as_deref(), names) {
         Ok(caller) => {
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);

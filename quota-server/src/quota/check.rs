@@ -56,7 +56,7 @@ pub enum Decision {
 impl Quota {
     /// Decides on a request, and reserves its price where it is allowed.
     pub async fn check(&self, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
-        let price = request.price.unwrap_or_else(|| self.prices.price(request.rpc.as_deref()));
+        let price = request.price.unwrap_or_else(|| self.settings().prices.price(request.rpc.as_deref()));
         // More than a bucket holds would not be counted, and could not be given back.
         let price = price.at_most(Cost::BUCKET);
         let compared = self.compare(request.accounts.as_slice(), &request.node, &request.used_here);
@@ -110,7 +110,7 @@ impl Quota {
                 now,
             ));
         }
-        (self.fail == FailPolicy::Open).then(|| {
+        (self.settings().fail == FailPolicy::Open).then(|| {
             self.metrics.decision(Outcome::Unchecked, None);
             Decision::Allow { reservation: None, checked: false, shadow: None }
         })

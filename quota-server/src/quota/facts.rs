@@ -10,6 +10,7 @@ use quota_proto::{Invalid, v1};
 
 pub(crate) use self::record::FactRecord;
 use super::{Label, Quota, ReportRequest};
+use crate::metrics::OTHER_RPCS;
 
 /// A request that has finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,12 +80,13 @@ impl Quota {
 
     /// Takes down the requests of a report that have finished.
     pub(super) fn take_down_finished(&self, report: &ReportRequest) {
+        let settings = self.settings();
         let finished = report.charges.iter().filter_map(|charge| Some((charge, charge.finished.as_ref()?)));
         for (charge, finished) in finished {
             self.facts.lock().add(finished);
-            let label = if self.prices.has(&finished.rpc) { &finished.rpc } else { record::OTHER };
+            let label = if settings.prices.has(&finished.rpc) { &finished.rpc } else { OTHER_RPCS };
             self.metrics.requests.finished(label, finished.cost, finished.wall);
-            if fastrand::f64() < self.logged_requests {
+            if fastrand::f64() < settings.logged_requests {
                 self.log_finished(report, &charge.accounts, finished);
             }
         }

@@ -9,7 +9,8 @@ use quota_core::{
     Rule, Timestamp, Used, WindowLength,
 };
 
-use super::{AccountLimit, Quota};
+use super::{AccountLimit, Quota, Settings};
+use crate::config::Policy;
 use crate::metrics::{CutFigures, Metrics};
 use crate::store::Nodes;
 
@@ -170,7 +171,8 @@ impl Quota {
     /// Reads the nodes' limits from the store. To be called at least every 500 ms.
     pub async fn refresh_nodes(&self) {
         if let Ok(Nodes { now, nodes, .. }) = self.store.nodes().await {
-            let adaptations = self.policy.adaptations();
+            let settings = self.settings();
+            let adaptations = settings.policy.adaptations();
             let known = nodes.into_iter().map(|node| {
                 // A step is told by the server that it was made for, even where the answer came too late for it.
                 self.tell_steps(&node.name, &node.state, &node.ours);
@@ -192,23 +194,24 @@ impl Quota {
 
     /// The limits in force on a node: those that are adapted, and the fixed ones.
     pub(super) fn limits_of(&self, node: Option<&KnownNode>) -> PerKind<PerResource<Limit>> {
+        let Settings { policy, .. } = &*self.settings();
         PerKind::from_fn(|kind| {
             PerResource::from_fn(|resource| {
-                let adapted = self.node_limit(node, kind, resource);
-                adapted.unwrap_or(self.policy.ceilings(kind)[resource].limit)
+                let adapted = node_limit(policy, node, kind, resource);
+                adapted.unwrap_or(policy.ceilings(kind)[resource].limit)
             })
         })
     }
+}
 
-    /// The limit of a node, `initial` where the node is not known; `None` where the resource is not adapted.
-    pub(super) fn node_limit(
-        &self,
-        node: Option<&KnownNode>,
-        kind: Kind,
-        resource: Resource,
-    ) -> Option<Limit> {
-        let adaptation = self.policy.adaptations()[resource].as_ref()?;
-        let adapted = node.and_then(|node| node.limit(kind, resource));
-        Some(Limit::At(adapted.unwrap_or(adaptation.ranges[kind].initial)))
-    }
+/// The limit of a node, `initial` where the node is not known; `None` where the resource is not adapted.
+pub(super) fn node_limit(
+    policy: &Policy,
+    node: Option<&KnownNode>,
+    kind: Kind,
+    resource: Resource,
+) -> Option<Limit> {
+    let adaptation = policy.adaptations()[resource].as_ref()?;
+    let adapted = node.and_then(|node| node.limit(kind, resource));
+    Some(Limit::At(adapted.unwrap_or(adaptation.ranges[kind].initial)))
 }

@@ -18,7 +18,8 @@ impl Quota {
                 && let Some(last) = &controller.last
                 && self.nodes.is_news(node, resource, last.at)
             {
-                let interval = self.policy.adaptations()[resource].map(|adaptation| adaptation.interval);
+                let interval =
+                    self.settings().policy.adaptations()[resource].map(|adaptation| adaptation.interval);
                 self.metrics.nodes.calibrated(node, resource, last.reason, interval.unwrap_or_default());
                 tell(node, resource, last, &controller.limits);
                 let before = before.as_ref().and_then(|known| known.state().controllers[resource].as_ref());

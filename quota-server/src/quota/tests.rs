@@ -63,18 +63,15 @@ fn server(store: &Arc<MemoryStore>) -> Quota {
     let config = Config::from_toml("").unwrap();
     Quota {
         store: Arc::clone(store) as Arc<dyn Store>,
-        metrics: Arc::new(Metrics::new(&config.policy).unwrap()),
-        policy: config.policy,
+        metrics: Arc::new(Metrics::new(&config).unwrap()),
+        settings: RwLock::new(Arc::new(Settings::from(&config))),
         nodes: NodeLimits::default(),
         operators: Operators::new(&config.overrides),
-        prices: config.prices,
-        fail: config.store.fail,
         window: config.window,
         ipv6_prefix: config.ip.ipv6_prefix,
         denials: Arc::default(),
         record: Mutex::default(),
         facts: Mutex::default(),
-        logged_requests: config.log.requests,
         denial_events: DenialEvents::default(),
         consumers: Consumers::new(config.window),
         jitter: Jitter::none(),
@@ -278,11 +275,11 @@ async fn an_account_that_has_come_to_rest_has_its_limit_back_and_that_is_told_on
 
 #[tokio::test]
 async fn what_blame_left_behind_is_not_in_force_under_another_rule() {
-    let mut world = World::new();
+    let world = World::new();
     world.spend("alice", 90).await;
     world.pass(7, 1.0, 90, 30).await;
     let aimd = "adapt.cpu.rule = \"aimd\"\nadapt.cpu.interval = \"60s\"";
-    world.servers[1].policy = Config::from_toml(aimd).unwrap().policy;
+    world.servers[1].adopt(&Config::from_toml(aimd).unwrap());
     world.servers[1].refresh_nodes().await;
     assert!(is_allowed(&check(&world.servers[1], "alice").await));
     assert_eq!(world.node().await.accounts, []);

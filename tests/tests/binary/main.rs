@@ -4,6 +4,7 @@
 mod configuration;
 mod log;
 mod outage;
+mod reload;
 mod secrets;
 mod starting;
 mod stopping;

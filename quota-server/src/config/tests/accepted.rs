@@ -6,7 +6,7 @@ use quota_core::{
 };
 
 use super::super::{Config, FailPolicy, StoreUrl, Tls};
-use super::from_env;
+use super::{from_env, load};
 use crate::auth::{Caller, Certificate, Digest, Nodes, Role, Secret, Token};
 
 const RPC: &str = "/gitaly.SmartHTTPService/PostUploadPackWithSidechannel";
@@ -65,8 +65,7 @@ fn a_later_layer_wins_and_a_partial_table_keeps_the_rest() {
         ("QUOTA_SERVER_SERVICE_HOST", "nor this"),
         ("HOME", "/root"),
     ];
-    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = Config::load_from(Some(&path), env).unwrap();
+    let config = load(Some(path), env).unwrap();
     assert_eq!((config.store.fail, config.store.pool_size), (FailPolicy::Closed, 4));
     assert_eq!(config.store.deadline, Duration::from_millis(50));
     let bound = Bound { limit: Limit::At(90_000_000), mode: Mode::Shadow };
@@ -123,7 +122,7 @@ fn memory_is_held_over_the_window() {
 #[test]
 fn every_loopback_address_is_accepted_without_tokens() {
     for address in ["127.0.0.1:0", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
-        let config = from_env(&[("QUOTA__GRPC__LISTEN", address)]).unwrap();
+        let config = from_env([("QUOTA__GRPC__LISTEN", address)]).unwrap();
         assert_eq!(config.grpc.listen, address.parse().unwrap());
     }
 }

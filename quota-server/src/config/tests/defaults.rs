@@ -71,7 +71,7 @@ fn every_setting_is_read_and_checked() {
             _ => continue,
         };
         let name = format!("QUOTA__{}", key.replace('.', "__").to_uppercase());
-        let message = refusal(from_env(&[(&name, wrong)]));
+        let message = refusal(from_env([(&name, wrong)]));
         assert!(message.starts_with(&format!("environment variable {name}: {key}: must be ")), "{message}");
     }
 }

@@ -1,8 +1,7 @@
-use std::path::Path;
-use std::{fs, iter};
+use std::fs;
 
 use super::super::Config;
-use super::{from_env, refusal};
+use super::{from_env, load, refusal};
 
 #[test]
 fn settings_that_are_no_good_are_told_by_key_and_reason() {
@@ -252,7 +251,7 @@ fn variables_are_told_by_their_names() {
         ),
         ("QUOTA__PRICES__/a.B/C__CPU", "1s", "prices.\"/a.b/c\".cpu", "known here: default"),
     ] {
-        let message = refusal(from_env(&[(name, value)]));
+        let message = refusal(from_env([(name, value)]));
         assert!(message.starts_with(&format!("environment variable {name}: {key}: ")), "{message}");
         assert!(message.contains(reason), "{message}");
     }
@@ -260,7 +259,7 @@ fn variables_are_told_by_their_names() {
 
 #[test]
 fn two_variables_for_one_key_are_refused() {
-    let message = refusal(from_env(&[("QUOTA__STORE__FAIL", "open"), ("QUOTA__store__fail", "closed")]));
+    let message = refusal(from_env([("QUOTA__STORE__FAIL", "open"), ("QUOTA__store__fail", "closed")]));
     assert_eq!(
         message,
         "environment variable QUOTA__store__fail: store.fail: \
@@ -272,7 +271,7 @@ fn two_variables_for_one_key_are_refused() {
 fn a_file_is_told_by_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("quota.toml");
-    let refusal = || refusal(Config::load_from(Some(&path), iter::empty()));
+    let refusal = || refusal(load(Some(path.clone()), []));
     let shown = path.display();
 
     assert!(refusal().starts_with(&format!("{shown}: cannot be read: ")), "{}", refusal());
@@ -289,7 +288,7 @@ fn a_file_is_told_by_its_path() {
     );
     fs::write(&path, "[ip]\n[ip]\n").unwrap();
     assert!(refusal().starts_with(&format!("{shown}: not valid TOML: line 2, ")), "{}", refusal());
-    assert!(super::refusal(Config::load(Some(Path::new("/")))).starts_with("/: cannot be read: "));
+    assert!(super::refusal(load(Some("/".into()), [])).starts_with("/: cannot be read: "));
 }
 
 #[test]

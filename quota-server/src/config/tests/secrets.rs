@@ -62,7 +62,7 @@ fn a_password_is_in_no_message() {
         "AUTH__TOKENS",
     ] {
         let name = format!("QUOTA__{name}");
-        assert!(!refusal(from_env(&[(&name, "redis://app:hunter2@redis:x")])).contains(PASSWORD));
+        assert!(!refusal(from_env([(&name, "redis://app:hunter2@redis:x")])).contains(PASSWORD));
     }
 }
 
@@ -76,7 +76,7 @@ fn the_url_of_a_store_is_shown_without_password() {
         ("redis://:hunter2%40@[::1]:1", "redis://***@::1:1/0"),
         ("redis://redis/?password=hunter2", "redis://redis:6379/0"),
     ] {
-        let config = from_env(&[("QUOTA__STORE__URL", url)]).unwrap();
+        let config = from_env([("QUOTA__STORE__URL", url)]).unwrap();
         assert!(!format!("{config:?}").contains(PASSWORD), "{config:?}");
         let StoreUrl::Redis(redis) = config.store.url else { panic!("{url}") };
         assert_eq!(redis.expose(), url);
