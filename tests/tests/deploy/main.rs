@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
 mod board;
+mod kubernetes;
 mod live;
 mod rules;
 
