@@ -404,3 +404,6 @@ fn limit_value(resource: Resource, limit: Limit) -> f64 {
         Limit::At(amount) => wire_amount(resource, amount) as f64,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ pub mod http;
 pub mod openapi;
 pub mod ports;
 pub mod process;
+pub mod prometheus;
 pub mod property;
 pub mod proxy;
 pub mod redis;

@@ -193,8 +193,11 @@ impl Quota {
     }
 
     pub(super) fn show_node(&self, name: &str, node: &KnownNode) {
-        let pressure = &node.state().report.pressure;
-        self.metrics.nodes.show(name, &self.limits_of(Some(node)), pressure, &node.cut_figures());
+        let state = node.state();
+        let at_min =
+            PerResource::from_fn(|resource| state.is_at_min(resource, node.now, self.policy.adaptations()));
+        let limits = self.limits_of(Some(node));
+        self.metrics.nodes.show(name, &limits, &state.report.pressure, &node.cut_figures(), &at_min);
     }
 
     /// The limits in force on a node: those that are adapted, and the fixed ones.
