@@ -35,7 +35,7 @@ fn documented() -> BTreeMap<String, (Shape, String)> {
 
 /// What a server shows to which something of every kind has happened.
 fn shown() -> BTreeMap<String, Shape> {
-    let metrics = Metrics::new(&Config::from_toml("").unwrap().policy).unwrap();
+    let metrics = Metrics::new(&Config::from_toml("").unwrap()).unwrap();
     metrics.decision(Outcome::Allow, None);
     metrics.show_risk(Risk::Eviction, Danger::No);
     metrics.store_latency(Operation::Admit);

@@ -193,9 +193,10 @@ impl Quota {
     }
 
     pub(super) fn show_node(&self, name: &str, node: &KnownNode) {
-        let state = node.state();
-        let at_min =
-            PerResource::from_fn(|resource| state.is_at_min(resource, node.now, self.policy.adaptations()));
+        let (state, settings) = (node.state(), self.settings());
+        let at_min = PerResource::from_fn(|resource| {
+            state.is_at_min(resource, node.now, settings.policy.adaptations())
+        });
         let limits = self.limits_of(Some(node));
         self.metrics.nodes.show(name, &limits, &state.report.pressure, &node.cut_figures(), &at_min);
     }
