@@ -107,7 +107,7 @@ impl Client {
                     ));
                 }
                 self.shared.count(|stats| stats.allowed_by_share += 1);
-                let meter = self.begin(&request, true, reservation, None);
+                let meter = self.begin(&request, true, Some(reservation), None);
                 return Decision::Allow(Admission::new(meter, true));
             }
             ByShare::Asked { wanted } => wanted,
@@ -192,7 +192,7 @@ impl Client {
         let Some(price) = request.price_or(|rpc| local.price(rpc)) else { return (refusal, cut, asked) };
         let by_share = match local.take(payers, price, now) {
             Taken::ByShare { token, renew } => {
-                ByShare::Admitted { reservation: Reservation::new(token, price), renew }
+                ByShare::Admitted { reservation: Reservation::of_share(token, price), renew }
             }
             Taken::Ask { wanted } => ByShare::Asked { wanted },
         };
@@ -420,7 +420,7 @@ impl Client {
 /// What becomes of a request by way of shares.
 enum ByShare {
     /// It is admitted; with `renew`, the next share is to be asked for.
-    Admitted { reservation: Option<Reservation>, renew: Option<Cost> },
+    Admitted { reservation: Reservation, renew: Option<Cost> },
     /// The service is to be asked, and for a share of so much.
     Asked { wanted: Cost },
 }

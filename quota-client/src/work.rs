@@ -59,6 +59,8 @@ pub(crate) struct Work {
 #[derive(Debug)]
 pub(crate) struct Reservation {
     token: Arc<str>,
+    /// The token is of many requests.
+    is_share: bool,
     reserved: Reserved,
     /// What has been charged.
     charged: Cost,
@@ -252,7 +254,9 @@ impl Work {
         ));
         let mut reservation = self.reservation.lock();
         let release = reservation.as_mut().and_then(|reservation| reservation.give_back(cost, last));
-        let total = reservation.as_ref().filter(|_| last && !self.rpc.is_empty()).map(|known| known.charged);
+        // What was admitted by a share is told with others of it: there may be very many.
+        let told = reservation.as_ref().filter(|known| last && !known.is_share && !self.rpc.is_empty());
+        let total = told.map(|known| known.charged);
         drop(reservation);
         let finished =
             total.map(|total| Finished { rpc: self.rpc.clone(), wall: self.began.elapsed(), total });
@@ -297,7 +301,17 @@ impl Reservation {
     /// Of the answer to a check; none where nothing was reserved.
     pub(crate) fn new(token: impl Into<Arc<str>>, reserved: Cost) -> Option<Self> {
         let token = token.into();
-        (!token.is_empty()).then_some(Self { token, reserved: Reserved::new(reserved), charged: Cost::ZERO })
+        (!token.is_empty()).then_some(Self {
+            is_share: false,
+            token,
+            reserved: Reserved::new(reserved),
+            charged: Cost::ZERO,
+        })
+    }
+
+    /// Of a share, which has this token.
+    pub(crate) fn of_share(token: Arc<str>, price: Cost) -> Self {
+        Self { token, is_share: true, reserved: Reserved::new(price), charged: Cost::ZERO }
     }
 
     /// What to give back with a charge of `cost`, or with the last one.
