@@ -49,6 +49,6 @@ async fn who_is_denied_is_granted_nothing() {
             deny(breach("user", "u", "cpu", 10_000_000, 10_000_000))
                 .told(standing("user", "u").used(cpu(10.0)).over()),
         )
-        .step(standing_of("user", "u"), standing("user", "u").used(cpu(10.0)))])
+        .step(standing_of("user", "u"), standing("user", "u").used(cpu(10.0)).over())])
     .await;
 }
