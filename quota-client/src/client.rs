@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::builder::{Builder, Protection};
 use crate::local::{Early, Hold, judge};
-use crate::pool::{NoAnswer, Pool};
+use crate::pool::{NoAnswer, Pool, Service};
 use crate::request::Sound;
 use crate::shared::Shared;
 use crate::shed::SheddingMode;
@@ -104,11 +104,11 @@ impl Client {
             (used_here, Early::new(&self.shared.usage, &request.payers, hold))
         };
         let check = || request.to_check(&self.shared.settings.node, used_here);
-        let answer = self
-            .shared
-            .pool
-            .ask(check, deadline, |mut client, check| async move { client.check(check).await })
-            .await;
+        let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
+            request.trace.write(check.metadata_mut());
+            async move { client.check(check).await }
+        };
+        let answer = self.shared.pool.ask(check, deadline, ask).await;
         let now = Instant::now();
         match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {

@@ -17,6 +17,7 @@ mod remaining;
 mod report;
 mod reservation;
 mod retry;
+mod sentence;
 mod standing;
 mod steps;
 mod top;
@@ -53,6 +54,7 @@ pub use remaining::Remaining;
 pub use report::{ChargeRequest, ReportRequest, Reported};
 pub use reservation::Reservation;
 pub use retry::{Jitter, Retry};
+pub use sentence::Sentence;
 pub use standing::{Standing, StandingRequest};
 pub(crate) use top::Consumers;
 pub use top::{Consumer, Top, TopRequest};
@@ -62,6 +64,7 @@ pub(crate) use words::limit_in_words;
 use self::operators::Overriding;
 use crate::config::{FailPolicy, Policy, Prices};
 use crate::metrics::Metrics;
+use crate::shown::Shown;
 use crate::store::{Limited, Snapshots, Store};
 
 /// An account of a request, and what it is compared with.
@@ -109,6 +112,8 @@ pub struct Quota {
     pub denial_events: DenialEvents,
     /// What requests cost lately.
     pub(crate) facts: Mutex<FactRecord>,
+    /// How accounts are named in the log.
+    pub shown: Arc<Shown>,
     /// The share of requests that finished of which a line is written, 0 to 1.
     pub logged_requests: f64,
     /// Who consumed most lately.

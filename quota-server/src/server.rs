@@ -14,6 +14,7 @@ use crate::metrics::Metrics;
 use crate::pressures::{self, Pressures};
 use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota};
 use crate::readiness::{Readiness, StoreKind};
+use crate::shown::{LogKeyError, Shown};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::tls::{Door, Protocol, Tls, TlsError, admit_all};
 use crate::{REQUEST_TIMEOUT, grpc, http};
@@ -70,6 +71,9 @@ pub enum StartError {
     /// TLS cannot be spoken with its files.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Names cannot be hashed in the log as they are to be.
+    #[error(transparent)]
+    LogKey(#[from] LogKeyError),
     /// Of something that is served, nobody has said who may ask for it.
     #[error("{0} has no entry in the table of who may ask what")]
     Access(String),
@@ -94,6 +98,7 @@ impl Server {
     /// Looks whether the files that a configuration names are as they must be.
     pub fn check(config: &Config) -> Result<(), StartError> {
         open_auth(&config.auth)?;
+        Shown::open(&config.log)?;
         config.tls.as_ref().map(Tls::open).transpose()?;
         Ok(())
     }
@@ -102,12 +107,13 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let auth = Arc::new(open_auth(&config.auth)?);
         let tls = config.tls.as_ref().map(Tls::open).transpose()?.map(Arc::new);
+        let shown = Arc::new(Shown::open(&config.log)?);
         let metrics = Arc::new(Metrics::new(&config.policy)?);
         let (mut serving, mut upkeep) = (JoinSet::new(), JoinSet::new());
-        let (store, kind) = open_store(&config, &metrics, &mut upkeep).await?;
+        let (store, kind) = open_store(&config, &metrics, &shown, &mut upkeep).await?;
         tracing::info!(store = kind.name(), url = %config.store.url, "{}", kind.detail());
 
-        let denials = Arc::new(Denials::default());
+        let denials = Arc::new(Denials::new(Arc::clone(&shown)));
         let summing = Arc::clone(&denials);
         upkeep.spawn(every(Duration::from_secs(1), move || summing.sum_up()));
         let quota = Arc::new(Quota {
@@ -123,6 +129,7 @@ impl Server {
             denials,
             record: Mutex::default(),
             facts: Mutex::default(),
+            shown,
             logged_requests: config.log.requests,
             denial_events: DenialEvents::default(),
             consumers: Consumers::new(config.window),
@@ -150,7 +157,9 @@ impl Server {
         upkeep.spawn(every(pressures::EVERY, move || looked.add(looking.nodes.pressures())));
         upkeep.spawn(reread(Arc::clone(&auth), tls.clone()));
         let door = |protocol| Door { tls: tls.clone(), auth: Arc::clone(&auth), protocol };
-        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), pressures)?;
+        let traced = config.trace.is_some();
+        let router =
+            http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), pressures, traced)?;
         serving.spawn(http::serve(http, door(Protocol::Http), router, stopped(stopping.clone())));
         let (admitted, incoming) = mpsc::channel(MAX_ADMITTED);
         serving.spawn(admit_all(grpc, door(Protocol::Grpc), admitted, stopped(stopping.clone())));
@@ -160,7 +169,7 @@ impl Server {
             // Callers of a fileserver that go away cancel their checks. Unless set, 20 of them before they are read end the
             // connection, and with it the checks of all others.
             .http2_max_pending_accept_reset_streams(Some(MAX_CANCELLED_STREAMS))
-            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth))?)
+            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth), traced)?)
             .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stopped(stopping));
         serving.spawn(async move {
             if let Err(error) = grpc.await {
@@ -214,6 +223,7 @@ fn open_auth(auth: &config::Auth) -> Result<Auth, TokenFileError> {
 async fn open_store(
     config: &Config,
     metrics: &Arc<Metrics>,
+    shown: &Arc<Shown>,
     upkeep: &mut JoinSet<()>,
 ) -> Result<(Arc<dyn Store>, StoreKind), StartError> {
     match &config.store.url {
@@ -222,7 +232,7 @@ async fn open_store(
                 Arc::new(MemoryStore::new(config.window, config.store.max_accounts, Clock::machine()));
             let sweeping = Arc::clone(&store);
             upkeep.spawn(every(config.window.length(), move || sweeping.drop_idle()));
-            Ok((Arc::new(Measured::new(store, Arc::clone(metrics))), StoreKind::Memory))
+            Ok((Arc::new(Measured::new(store, Arc::clone(metrics), Arc::clone(shown))), StoreKind::Memory))
         }
         StoreUrl::Redis(url) => {
             let store = RedisStore::new(&config.store, url, config.window, Scripts::default());
@@ -236,7 +246,10 @@ async fn open_store(
                 }
                 Err(error) => return Err(refused(error)),
             }
-            Ok((Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics))), StoreKind::Redis))
+            Ok((
+                Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics), Arc::clone(shown))),
+                StoreKind::Redis,
+            ))
         }
     }
 }

@@ -3,7 +3,9 @@
 
 mod configuration;
 mod log;
+mod names;
 mod outage;
 mod secrets;
 mod starting;
 mod stopping;
+mod traces;
