@@ -16,9 +16,8 @@ impl TraceContext {
     /// As headers tell it. The second is of no use without the first.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let read = |name| {
-            let bytes = headers.get(name)?.as_bytes();
-            let value = AsciiMetadataValue::try_from(bytes).ok()?;
-            (bytes.len() <= MOST_BYTES).then_some((name, value))
+            let text = headers.get(name)?.to_str().ok().filter(|text| text.len() <= MOST_BYTES)?;
+            Some((name, text.parse().ok()?))
         };
         Self(HEADERS.into_iter().map_while(read).collect())
     }
