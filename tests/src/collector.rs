@@ -1,7 +1,6 @@
 //! A collector of traces: takes OTLP over gRPC, and keeps what it is told.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
