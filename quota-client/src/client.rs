@@ -9,10 +9,11 @@ use tokio::time::Instant;
 use crate::builder::{Builder, Protection};
 use crate::local::{Early, Hold, Share, Taken, judge};
 use crate::payers::Payers;
-use crate::pool::{NoAnswer, Pool};
+use crate::pool::{NoAnswer, Pool, Service};
 use crate::request::Sound;
 use crate::shared::Shared;
 use crate::shed::SheddingMode;
+use crate::trace::TraceContext;
 use crate::work::Reservation;
 use crate::{
     Admission, CheckSettings, Decision, Denial, Meter, Permit, PressureSample, PressureSettings, Request,
@@ -120,11 +121,11 @@ impl Client {
             (used_here, Early::new(&self.shared.usage, &request.payers, hold))
         };
         let check = || request.to_check(&self.shared.settings.node, used_here, wanted);
-        let answer = self
-            .shared
-            .pool
-            .ask(check, deadline, |mut client, check| async move { client.check(check).await })
-            .await;
+        let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
+            request.trace.write(check.metadata_mut());
+            async move { client.check(check).await }
+        };
+        let answer = self.shared.pool.ask(check, deadline, ask).await;
         if !wanted.is_zero() {
             self.take_in_share(&request.payers, answer.as_ref().ok(), now);
         }
@@ -202,7 +203,9 @@ impl Client {
     /// Asks for a share, while requests are admitted by the one before.
     async fn renew(self, rpc: String, payers: Arc<Payers>, wanted: Cost) {
         let asked = Instant::now();
-        let request = Sound::for_a_share(&rpc, payers);
+        // It is of no request.
+        let trace = TraceContext::default();
+        let request = Sound::for_a_share(&rpc, payers, &trace);
         let used_here = self.shared.usage.lock().here(&request.payers, asked);
         let check = || request.to_check(&self.shared.settings.node, used_here, wanted);
         let deadline = asked + self.shared.settings.deadline;

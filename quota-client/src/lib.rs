@@ -125,6 +125,7 @@ mod shared;
 mod shed;
 mod stats;
 mod status;
+mod trace;
 mod usage;
 mod work;
 

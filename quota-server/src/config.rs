@@ -10,6 +10,7 @@ mod environment;
 mod error;
 mod layers;
 mod list;
+mod log;
 mod overrides;
 mod policy;
 mod prices;
@@ -17,6 +18,7 @@ mod schema;
 mod source;
 mod store_url;
 mod tls;
+mod trace;
 mod units;
 
 use std::net::SocketAddr;
@@ -28,6 +30,7 @@ pub use auth::Auth;
 pub use changes::Change;
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
+pub use log::{AccountNames, Log, LogFormat, LogKey};
 pub use overrides::FileOverride;
 pub use policy::Policy;
 pub(crate) use policy::limit as read_limit;
@@ -35,6 +38,7 @@ pub use prices::Prices;
 pub use source::{Loaded, Source};
 pub use store_url::{RedisUrl, StoreUrl};
 pub use tls::Tls;
+pub use trace::Trace;
 use units::within;
 pub(crate) use units::written_limit;
 
@@ -61,19 +65,14 @@ pub struct Config {
     pub auth: Auth,
     /// What TLS is spoken with; none: connections are taken as they are.
     pub tls: Option<Tls>,
-    /// What is written to the log beside what always is.
+    /// What is written to the log, and how.
     pub log: Log,
+    /// Where traces go; none: nowhere.
+    pub trace: Option<Trace>,
     /// How the server stops.
     pub shutdown: Shutdown,
     /// The same on two servers that decide alike, on one store.
     pub digest: u64,
-}
-
-/// What is written to the log beside what always is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Log {
-    /// The share of requests that finished of which a line with their cost is written, 0 to 1.
-    pub requests: f64,
 }
 
 /// An API's address.
@@ -146,7 +145,8 @@ impl Config {
             ip: Ip { ipv6_prefix },
             auth,
             tls,
-            log: Log { requests: settings.decimal(&["log", "requests"], share)? },
+            log: Log::read(settings)?,
+            trace: Trace::read(settings)?,
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
             digest: digest::of(&settings.merged),
         })

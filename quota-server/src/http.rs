@@ -43,6 +43,7 @@ use crate::pressures::Pressures;
 use crate::quota::Quota;
 use crate::readiness::Readiness;
 use crate::server::StartError;
+use crate::trace::of_http;
 use crate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 
 #[derive(Clone)]
@@ -114,19 +115,22 @@ fn routes() -> [Route; 22] {
     ]
 }
 
-/// Refuses a route of which nobody has said who may ask for it.
+/// Refuses a route of which nobody has said who may ask for it. Where requests are traced, each has a span.
 pub(crate) fn router(
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
     auth: Arc<Auth>,
     pressures: Arc<Pressures>,
+    traced: bool,
 ) -> Result<Router, StartError> {
     let mut router = Router::new();
     for Route { method, path, answer, is_page } in routes().into_iter().chain(dashboard::routes()) {
         let access = Access::of_route(method.as_str(), path)
             .ok_or_else(|| StartError::Access(format!("{method} {path}")))?;
         let guard = Guard { access, is_page, auth: Arc::clone(&auth), quota: Arc::clone(&quota) };
-        router = router.route(path, answer.route_layer(from_fn_with_state(guard, authenticate)));
+        let answer = answer.route_layer(from_fn_with_state(guard, authenticate));
+        let answer = if traced { answer.route_layer(from_fn_with_state(path, of_http)) } else { answer };
+        router = router.route(path, answer);
     }
     let router = router
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here."))

@@ -6,11 +6,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use quota_server::Server;
 use quota_server::config::{Loaded, Source};
+use quota_server::logging::Logging;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
-
-/// What is logged of changes by operators.
-const AUDIT: &str = "audit=info";
 
 /// The quota service: what repositories, users and addresses may consume, over HTTP and gRPC.
 #[derive(Parser)]
@@ -44,17 +41,19 @@ async fn main() -> ExitCode {
         println!("the configuration is good");
         return ExitCode::SUCCESS;
     }
-    let filter = EnvFilter::builder().with_default_directive(tracing::Level::INFO.into()).from_env_lossy();
-    // What operators change is on record, whatever else is of interest.
-    let filter = AUDIT.parse().into_iter().fold(filter, EnvFilter::add_directive);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match run(source, loaded).await {
-        Ok(()) => ExitCode::SUCCESS,
+    let logging = match Logging::start(loaded.config()) {
+        Ok(logging) => logging,
         Err(error) => {
-            tracing::error!(%error, "cannot start");
-            ExitCode::FAILURE
+            eprintln!("quota-server: {error}");
+            return ExitCode::FAILURE;
         }
+    };
+    let ended = run(source, loaded).await;
+    if let Err(error) = &ended {
+        tracing::error!(%error, "cannot start");
     }
+    logging.end().await;
+    if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 async fn run(source: Source, loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {

@@ -17,6 +17,7 @@ mod remaining;
 mod report;
 mod reservation;
 mod retry;
+mod sentence;
 mod settings;
 mod share;
 mod standing;
@@ -55,6 +56,7 @@ pub use remaining::Remaining;
 pub use report::{ChargeRequest, ReportRequest, Reported};
 pub use reservation::Reservation;
 pub use retry::{Jitter, Retry};
+pub use sentence::Sentence;
 pub use settings::Settings;
 pub use share::Share;
 pub use standing::{Standing, StandingRequest};
@@ -66,6 +68,7 @@ pub(crate) use words::limit_in_words;
 use self::node_limits::node_limit;
 use self::operators::Overriding;
 use crate::metrics::Metrics;
+use crate::shown::Shown;
 use crate::store::{Limited, Snapshots, Store};
 
 /// An account of a request, and what it is compared with.
@@ -109,6 +112,8 @@ pub struct Quota {
     pub denial_events: DenialEvents,
     /// What requests cost lately.
     pub(crate) facts: Mutex<FactRecord>,
+    /// How accounts are named in the log.
+    pub shown: Arc<Shown>,
     /// Who consumed most lately.
     pub(crate) consumers: Consumers,
     /// How answers that name a wait are spread.

@@ -15,6 +15,7 @@ use crate::pressures::{self, Pressures};
 use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings};
 use crate::readiness::{Readiness, StoreKind};
 use crate::reload::{Decider, Files, Reloader};
+use crate::shown::{LogKeyError, Shown};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::tls::{Door, Protocol, Tls, TlsError, admit_all};
 use crate::{REQUEST_TIMEOUT, grpc, http};
@@ -71,6 +72,9 @@ pub enum StartError {
     /// TLS cannot be spoken with its files.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Names cannot be hashed in the log as they are to be.
+    #[error(transparent)]
+    LogKey(#[from] LogKeyError),
     /// Of something that is served, nobody has said who may ask for it.
     #[error("{0} has no entry in the table of who may ask what")]
     Access(String),
@@ -97,6 +101,7 @@ impl Server {
     /// Looks whether the files that a configuration names are as they must be.
     pub fn check(config: &Config) -> Result<(), StartError> {
         Known::open(&config.auth)?;
+        Shown::open(&config.log)?;
         config.tls.as_ref().map(Tls::open).transpose()?;
         Ok(())
     }
@@ -105,12 +110,13 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let auth = Arc::new(Auth::new(Known::open(&config.auth)?));
         let tls = config.tls.as_ref().map(Tls::open).transpose()?.map(Arc::new);
+        let shown = Arc::new(Shown::open(&config.log)?);
         let metrics = Arc::new(Metrics::new(&config)?);
         let (mut serving, mut upkeep) = (JoinSet::new(), JoinSet::new());
-        let (store, kind) = open_store(&config, &metrics, &mut upkeep).await?;
+        let (store, kind) = open_store(&config, &metrics, &shown, &mut upkeep).await?;
         tracing::info!(store = kind.name(), url = %config.store.url, "{}", kind.detail());
 
-        let denials = Arc::new(Denials::default());
+        let denials = Arc::new(Denials::new(Arc::clone(&shown)));
         let summing = Arc::clone(&denials);
         upkeep.spawn(every(Duration::from_secs(1), move || summing.sum_up()));
         let quota = Arc::new(Quota {
@@ -124,6 +130,7 @@ impl Server {
             denials,
             record: Mutex::default(),
             facts: Mutex::default(),
+            shown,
             denial_events: DenialEvents::default(),
             consumers: Consumers::new(config.window),
             jitter: Jitter::default(),
@@ -152,7 +159,9 @@ impl Server {
         upkeep.spawn(reread(files.clone()));
         let decider = Decider { quota: Arc::clone(&quota), files };
         let door = |protocol| Door { tls: tls.clone(), protocol };
-        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), pressures)?;
+        let traced = config.trace.is_some();
+        let router =
+            http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), pressures, traced)?;
         serving.spawn(http::serve(http, door(Protocol::Http), router, stopped(stopping.clone())));
         let (admitted, incoming) = mpsc::channel(MAX_ADMITTED);
         serving.spawn(admit_all(grpc, door(Protocol::Grpc), admitted, stopped(stopping.clone())));
@@ -162,7 +171,7 @@ impl Server {
             // Callers of a fileserver that go away cancel their checks. Unless set, 20 of them before they are read end the
             // connection, and with it the checks of all others.
             .http2_max_pending_accept_reset_streams(Some(MAX_CANCELLED_STREAMS))
-            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth))?)
+            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth), traced)?)
             .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stopped(stopping));
         serving.spawn(async move {
             if let Err(error) = grpc.await {
@@ -223,6 +232,7 @@ impl Server {
 async fn open_store(
     config: &Config,
     metrics: &Arc<Metrics>,
+    shown: &Arc<Shown>,
     upkeep: &mut JoinSet<()>,
 ) -> Result<(Arc<dyn Store>, StoreKind), StartError> {
     match &config.store.url {
@@ -231,7 +241,7 @@ async fn open_store(
                 Arc::new(MemoryStore::new(config.window, config.store.max_accounts, Clock::machine()));
             let sweeping = Arc::clone(&store);
             upkeep.spawn(every(config.window.length(), move || sweeping.drop_idle()));
-            Ok((Arc::new(Measured::new(store, Arc::clone(metrics))), StoreKind::Memory))
+            Ok((Arc::new(Measured::new(store, Arc::clone(metrics), Arc::clone(shown))), StoreKind::Memory))
         }
         StoreUrl::Redis(url) => {
             let store = RedisStore::new(&config.store, url, config.window, Scripts::default());
@@ -245,7 +255,10 @@ async fn open_store(
                 }
                 Err(error) => return Err(refused(error)),
             }
-            Ok((Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics))), StoreKind::Redis))
+            Ok((
+                Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics), Arc::clone(shown))),
+                StoreKind::Redis,
+            ))
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod certificates;
 pub mod cgroup;
+pub mod collector;
 pub mod contract;
 pub mod faults;
 pub mod git;

@@ -134,7 +134,7 @@ impl From<Standing> for v1::Standing {
             let mut wire = resource_standing(resource, *used, comparison);
             if let (Some(here), Some(Explanation { since, why })) = (&mut wire.here, &standing.own[resource])
             {
-                (here.since, here.why) = (since.map(duration), why.clone());
+                (here.since, here.why) = (since.map(duration), why.to_string());
             }
             Some(wire)
         };
@@ -156,7 +156,7 @@ impl From<&Denial> for v1::Breach {
     fn from(denial: &Denial) -> Self {
         let mut wire = Self::from(&denial.breach);
         if let Some(Explanation { since, why }) = &denial.explanation {
-            (wire.since, wire.why) = (since.map(duration), why.clone());
+            (wire.since, wire.why) = (since.map(duration), why.to_string());
         }
         wire
     }
@@ -210,7 +210,7 @@ impl From<NodeStanding> for v1::Node {
                 .into_iter()
                 .map(|(limit, Explanation { since, why })| v1::AccountLimit {
                     since: since.map(duration),
-                    why,
+                    why: why.to_string(),
                     ..account_limit(&limit)
                 })
                 .collect(),

@@ -1,10 +1,11 @@
-use quota_core::{Accounts, Cost, Mode, Timestamp, Verdict};
+use quota_core::{Accounts, Breach, Cost, Mode, Timestamp, Verdict};
 use quota_proto::UsedHere;
 
 use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Share, Standing};
 use crate::config::FailPolicy;
 use crate::metrics::Outcome;
 use crate::store::{Limited, StoreError};
+use crate::trace;
 
 /// May this request be executed?
 #[derive(Clone, Debug)]
@@ -60,6 +61,7 @@ pub enum Decision {
 impl Quota {
     /// Decides on a request, and reserves its price where it is allowed.
     pub async fn check(&self, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
+        trace::of_check(&request);
         let price = request.price.unwrap_or_else(|| self.settings().prices.price(request.rpc.as_deref()));
         // More than a bucket holds would not be counted, and could not be given back.
         let price = price.at_most(Cost::BUCKET);
@@ -121,7 +123,7 @@ impl Quota {
             ));
         }
         (self.settings().fail == FailPolicy::Open).then(|| {
-            self.metrics.decision(Outcome::Unchecked, None);
+            self.came_to(Outcome::Unchecked, None);
             Decision::Allow { reservation: None, checked: false, shadow: None }
         })
     }
@@ -134,9 +136,9 @@ impl Quota {
         now: Timestamp,
     ) -> Decision {
         match &shadow {
-            None => self.metrics.decision(Outcome::Allow, None),
+            None => self.came_to(Outcome::Allow, None),
             Some(shadow) => {
-                self.metrics.decision(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow)));
+                self.came_to(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow)));
                 self.take_down(shadow, Mode::Shadow, &request.node, &request.rpc, now);
             }
         }
@@ -144,7 +146,7 @@ impl Quota {
     }
 
     fn deny(&self, request: &CheckRequest, denied_by: Denial, now: Timestamp) -> Decision {
-        self.metrics.decision(Outcome::Deny, Some((&denied_by.breach, Mode::Enforce)));
+        self.came_to(Outcome::Deny, Some((&denied_by.breach, Mode::Enforce)));
         self.metrics.denial(denied_by.heavy);
         self.denials.tell(&denied_by, &request.node, &request.rpc);
         self.take_down(&denied_by, Mode::Enforce, &request.node, &request.rpc, now);
@@ -152,8 +154,13 @@ impl Quota {
         Decision::Deny { denied_by, retry }
     }
 
+    fn came_to(&self, outcome: Outcome, decided: Option<(&Breach, Mode)>) {
+        self.metrics.decision(outcome, decided);
+        trace::outcome(outcome);
+    }
+
     fn fail(&self, error: impl Into<QuotaError>) -> QuotaError {
-        self.metrics.decision(Outcome::Error, None);
+        self.came_to(Outcome::Error, None);
         error.into()
     }
 }

@@ -5,7 +5,7 @@ mod record;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::{Account, Accounts, Cost, Histogram, Kind, PerResource};
+use quota_core::{Accounts, Cost, Histogram, Kind, PerResource};
 use quota_proto::{Invalid, v1};
 
 pub(crate) use self::record::FactRecord;
@@ -93,7 +93,10 @@ impl Quota {
     }
 
     fn log_finished(&self, report: &ReportRequest, accounts: &Accounts, finished: &Finished) {
-        let of = |kind| accounts.as_slice().iter().find(|account| account.kind() == kind).map(Account::id);
+        let of = |kind| {
+            let named = accounts.as_slice().iter().find(|account| account.kind() == kind);
+            named.and_then(|account| self.shown.id(account))
+        };
         let cost = v1::Cost::from(finished.cost);
         tracing::info!(
             target: "request",

@@ -43,13 +43,13 @@ impl Quota {
         let mut forgotten = known.filter(|(account, _)| !accounts.contains_key(*account));
         let window = self.window.length();
         for (account, cut) in cut.by_ref().take(MOST_NAMED) {
-            let why = cut_in_words(account, resource, cut, node, window);
-            let (kind, id) = (account.kind().as_str(), account.id());
+            let why = self.shown.sentence(&cut_in_words(account, resource, cut, node, window));
+            let (kind, id) = (account.kind().as_str(), self.shown.id(account));
             tracing::info!(node, kind, id, resource = resource.as_str(), why, "account cut");
         }
         for (account, cut) in forgotten.by_ref().take(MOST_NAMED) {
-            let last = cut_in_words(account, resource, cut, node, window);
-            let (kind, id) = (account.kind().as_str(), account.id());
+            let last = self.shown.sentence(&cut_in_words(account, resource, cut, node, window));
+            let (kind, id) = (account.kind().as_str(), self.shown.id(account));
             tracing::info!(
                 node,
                 kind,

@@ -61,6 +61,7 @@ struct World {
 
 fn server(store: &Arc<MemoryStore>) -> Quota {
     let config = Config::from_toml("").unwrap();
+    let shown = Arc::new(Shown::open(&config.log).unwrap());
     Quota {
         store: Arc::clone(store) as Arc<dyn Store>,
         metrics: Arc::new(Metrics::new(&config).unwrap()),
@@ -69,7 +70,8 @@ fn server(store: &Arc<MemoryStore>) -> Quota {
         operators: Operators::new(&config.overrides),
         window: config.window,
         ipv6_prefix: config.ip.ipv6_prefix,
-        denials: Arc::default(),
+        denials: Arc::new(Denials::new(Arc::clone(&shown))),
+        shown,
         record: Mutex::default(),
         facts: Mutex::default(),
         denial_events: DenialEvents::default(),
@@ -192,7 +194,8 @@ async fn who_loads_a_node_is_cut_and_the_others_are_not_and_why_is_told_everywhe
     assert!((21_600_000..=90_000_000).contains(&most), "{most}");
     let why =
         format!("user alice: {}.{} CPU-s/min on {NODE} since 12:03:0", most / 1_000_000, most / 100_000 % 10);
-    assert!(explanation.why.starts_with(&why) && explanation.why.ends_with(WHY), "{}", explanation.why);
+    let told = explanation.why.to_string();
+    assert!(told.starts_with(&why) && told.ends_with(WHY), "{told}");
     assert!(explanation.since.unwrap() <= Duration::from_secs(2), "{:?}", explanation.since);
 
     for server in &world.servers {

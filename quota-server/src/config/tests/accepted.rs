@@ -5,7 +5,7 @@ use quota_core::{
     Adaptation, Blame, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule, WindowLength,
 };
 
-use super::super::{Config, FailPolicy, StoreUrl, Tls};
+use super::super::{AccountNames, Config, FailPolicy, Log, LogFormat, LogKey, StoreUrl, Tls};
 use super::{from_env, load};
 use crate::auth::{Caller, Certificate, Digest, Nodes, Role, Secret, Token};
 
@@ -254,4 +254,22 @@ fn certificates_are_read_and_are_enough_to_listen_anywhere() {
     let ops = Caller { name: "ops".into(), role: Role::Admin, nodes: Nodes::All };
     assert_eq!(config.auth.certificates, [Certificate { caller: ops, subject: "ops.internal".into() }]);
     assert_eq!(Config::from_toml("").unwrap().tls, None);
+}
+
+#[test]
+fn traces_go_nowhere_unless_a_collector_is_named() {
+    assert_eq!(Config::from_toml("trace.sample = 0.5").unwrap().trace, None);
+    let trace = Config::from_toml("trace.otlp = \"http://[::1]:4317\"").unwrap().trace.unwrap();
+    assert_eq!((trace.otlp.to_string().as_str(), trace.sample), ("http://[::1]:4317/", 1.0));
+}
+
+#[test]
+fn names_in_the_log_are_plain_unless_that_is_said() {
+    let log = Config::from_toml("").unwrap().log;
+    let plain = Log { format: LogFormat::Text, accounts: AccountNames::Plain, key: None, requests: 0.0 };
+    assert_eq!(log, plain);
+    let text = "[log]\nformat = \"json\"\naccounts = \"hashed\"\nkey_file = \"/run/secrets/log\"";
+    let log = Config::from_toml(text).unwrap().log;
+    assert_eq!((log.format, log.accounts), (LogFormat::Json, AccountNames::Hashed));
+    assert_eq!(log.key, Some(LogKey::File("/run/secrets/log".into())));
 }

@@ -43,7 +43,13 @@ fn the_defaults_hold_every_setting() {
         "tls.cert",
         "tls.key",
         "tls.client_ca",
+        "log.format",
+        "log.accounts",
+        "log.key",
+        "log.key_file",
         "log.requests",
+        "trace.otlp",
+        "trace.sample",
         "shutdown.drain",
         "shutdown.grace",
     ]

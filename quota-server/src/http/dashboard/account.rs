@@ -59,7 +59,7 @@ fn render(standing: &Standing, window: Duration) -> String {
         .own
         .iter()
         .filter_map(|(_, own)| own.as_ref())
-        .map(|own| format!("<p>{}</p>\n", html::escape(&own.why)))
+        .map(|own| format!("<p>{}</p>\n", html::escape(&own.why.to_string())))
         .collect();
     format!("<h1>{}</h1>\n<p>It is {state}.</p>\n{table}{why}", html::escape(&standing.account.to_string()))
 }

@@ -48,7 +48,7 @@ fn render(nodes: &[NodeStanding], pressures: &Pressures) -> String {
                     html::in_path(id),
                     html::escape(id)
                 ),
-                html::escape(&explanation.why),
+                html::escape(&explanation.why.to_string()),
             ]
         })
     });
