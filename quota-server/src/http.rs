@@ -20,6 +20,7 @@ mod prices;
 mod problem;
 mod rate_limit;
 mod report;
+mod same_origin;
 mod serve;
 mod standing;
 mod top;
@@ -39,7 +40,7 @@ use self::authenticate::{Guard, authenticate};
 use self::problem::Problem;
 pub(crate) use self::serve::serve;
 use crate::auth::{Access, Auth};
-use crate::pressures::Pressures;
+use crate::history::History;
 use crate::quota::Quota;
 use crate::readiness::Readiness;
 use crate::server::StartError;
@@ -50,12 +51,12 @@ use crate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 struct Http {
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
-    pressures: Arc<Pressures>,
-    /// Who may follow the live page at once.
+    history: Arc<History>,
+    /// Who may follow live pages at once.
     live: Arc<Semaphore>,
 }
 
-/// So many pages may be live at once: each asks the store every other second.
+/// So many pages may be live at once: each asks the store up to seven times every other second.
 const MOST_LIVE: usize = 32;
 
 /// What answers to a method on a path.
@@ -63,7 +64,7 @@ struct Route {
     method: Method,
     path: &'static str,
     answer: MethodRouter<Http>,
-    /// It is for people with a browser, and changes nothing.
+    /// It is for people with a browser.
     is_page: bool,
 }
 
@@ -85,6 +86,11 @@ fn delete<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Rout
 
 fn page<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
     Route { is_page: true, ..get(path, answer) }
+}
+
+/// What a form on a page is sent to.
+fn form<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { is_page: true, ..post(path, answer) }
 }
 
 /// Every route of the API. `openapi.json` describes the same.
@@ -120,7 +126,7 @@ pub(crate) fn router(
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
     auth: Arc<Auth>,
-    pressures: Arc<Pressures>,
+    history: Arc<History>,
     traced: bool,
 ) -> Result<Router, StartError> {
     let mut router = Router::new();
@@ -139,6 +145,6 @@ pub(crate) fn router(
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
-        .with_state(Http { quota, readiness, pressures, live: Arc::new(Semaphore::new(MOST_LIVE)) });
+        .with_state(Http { quota, readiness, history, live: Arc::new(Semaphore::new(MOST_LIVE)) });
     Ok(router)
 }

@@ -63,7 +63,7 @@ pub use standing::{Standing, StandingRequest};
 pub(crate) use top::Consumers;
 pub use top::{Consumer, Top, TopRequest};
 pub use words::denial_in_words;
-pub(crate) use words::limit_in_words;
+pub(crate) use words::{limit_in_words, override_in_words};
 
 use self::node_limits::node_limit;
 use self::operators::Overriding;

@@ -10,8 +10,8 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::auth::{Auth, Known, TokenFileError};
 use crate::config::{Config, Loaded, Shutdown, Source, StoreUrl};
+use crate::history::{self, History};
 use crate::metrics::Metrics;
-use crate::pressures::{self, Pressures};
 use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings};
 use crate::readiness::{Readiness, StoreKind};
 use crate::reload::{Decider, Files, Reloader};
@@ -152,16 +152,16 @@ impl Server {
         let (http_address, grpc_address) = (local("http.listen", &http)?, local("grpc.listen", &grpc)?);
         let (stop, stopping) = watch::channel(false);
 
-        let pressures = Arc::new(Pressures::default());
-        let (looking, looked) = (Arc::clone(&quota), Arc::clone(&pressures));
-        upkeep.spawn(every(pressures::EVERY, move || looked.add(looking.nodes.pressures())));
+        let history = Arc::new(History::default());
+        let (looking, looked) = (Arc::clone(&quota), Arc::clone(&history));
+        upkeep.spawn(every(history::EVERY, move || looked.add(looking.nodes.look())));
         let files = Files { auth: Arc::clone(&auth), tls: tls.clone() };
         upkeep.spawn(reread(files.clone()));
         let decider = Decider { quota: Arc::clone(&quota), files };
         let door = |protocol| Door { tls: tls.clone(), protocol };
         let traced = config.trace.is_some();
         let router =
-            http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), pressures, traced)?;
+            http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), history, traced)?;
         serving.spawn(http::serve(http, door(Protocol::Http), router, stopped(stopping.clone())));
         let (admitted, incoming) = mpsc::channel(MAX_ADMITTED);
         serving.spawn(admit_all(grpc, door(Protocol::Grpc), admitted, stopped(stopping.clone())));

@@ -3,6 +3,7 @@
 //! none is skipped.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a harness reports by panicking")]
 
+pub mod browser;
 pub mod certificates;
 pub mod cgroup;
 pub mod collector;
@@ -17,6 +18,7 @@ pub mod prometheus;
 pub mod property;
 pub mod proxy;
 pub mod redis;
+pub mod repositories;
 pub mod server;
 pub mod simulate;
 pub mod stores;

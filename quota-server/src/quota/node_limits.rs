@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use quota_core::{
-    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Ratio, Resource,
-    Rule, Timestamp, Used, WindowLength,
+    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Resource, Rule,
+    Timestamp, Used, WindowLength,
 };
 
 use super::{AccountLimit, Quota, Settings};
 use crate::config::Policy;
+use crate::history::Look;
 use crate::metrics::{CutFigures, Metrics};
 use crate::store::Nodes;
 
@@ -34,6 +35,8 @@ pub(super) struct KnownNode {
     limits: PerResource<Option<PerKind<u64>>>,
     /// The limits of single accounts, where they are lower.
     cuts: PerResource<BTreeMap<Account, Cut>>,
+    /// The lowest of all these limits, as a share of the most that it can be.
+    lowest: PerResource<Option<f32>>,
 }
 
 impl Default for NodeLimits {
@@ -52,10 +55,10 @@ impl NodeLimits {
         self.known.read().get(node?).cloned()
     }
 
-    /// What each known node last told of its pressure.
-    pub(crate) fn pressures(&self) -> Vec<(Box<str>, PerResource<Option<Ratio>>)> {
+    /// What is known of each node's pressure and limits.
+    pub(crate) fn look(&self) -> Vec<(Box<str>, PerResource<Look>)> {
         let known = self.known.read();
-        known.iter().map(|(name, node)| (name.clone(), node.state.report.pressure)).collect()
+        known.iter().map(|(name, node)| (name.clone(), node.look())).collect()
     }
 
     /// How many nodes are known.
@@ -112,7 +115,21 @@ impl KnownNode {
             }
             cuts
         });
-        Self { state, now, limits, cuts }
+        let lowest = PerResource::from_fn(|resource| {
+            let (ranges, limits) = (&adaptations[resource].as_ref()?.ranges, &limits[resource]?);
+            let of_kinds = limits.iter().map(|(kind, limit)| (kind, *limit));
+            let of_accounts = cuts[resource].iter().map(|(account, cut)| (account.kind(), cut.limit));
+            let share = |(kind, limit): (Kind, u64)| (limit as f64 / ranges[kind].max as f64) as f32;
+            of_kinds.chain(of_accounts).map(share).reduce(f32::min)
+        });
+        Self { state, now, limits, cuts, lowest }
+    }
+
+    fn look(&self) -> PerResource<Look> {
+        PerResource::from_fn(|resource| Look {
+            pressure: self.state.report.pressure[resource].map(|pressure| f64::from(pressure) as f32),
+            lowest: self.lowest[resource],
+        })
     }
 
     pub(super) const fn state(&self) -> &NodeState {

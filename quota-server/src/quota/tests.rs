@@ -12,6 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
 use crate::config::Config;
+use crate::history::Look;
 use crate::store::{Clock, Entry, MemoryStore, Report};
 
 const NODE: &str = "gitaly-01";
@@ -223,6 +224,13 @@ async fn who_loads_a_node_is_cut_and_the_others_are_not_and_why_is_told_everywhe
     assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(WHY)), "by both servers: {lines:?}");
 }
 
+/// What is kept of the node for plots.
+fn look(world: &World) -> Look {
+    let [(name, look)] = &world.servers[0].nodes.look()[..] else { panic!() };
+    assert_eq!(&**name, NODE);
+    look[Resource::Cpu]
+}
+
 #[tokio::test]
 async fn metrics_show_who_is_cut_and_whose_requests_are_denied() {
     let world = World::new();
@@ -233,6 +241,7 @@ async fn metrics_show_who_is_cut_and_whose_requests_are_denied() {
     world.pass(4, 1.0, 90, 30).await;
     world.assert_metric(&cpu("quota_node_cut_accounts"), "0");
     world.assert_metric(&of_node("quota_node_cut_share"), "0");
+    assert_eq!(look(&world), Look { pressure: Some(1.0), lowest: Some(1.0) });
     world.pass(3, 1.0, 90, 30).await;
     world.assert_metric(&cpu("quota_node_cut_accounts"), "1");
     world.assert_metric(&of_node("quota_node_pressure_seconds_total"), "5");
@@ -240,6 +249,7 @@ async fn metrics_show_who_is_cut_and_whose_requests_are_denied() {
     world.assert_metric(&of_node("quota_node_cut_share"), "0.375");
     let Limit::At(most) = world.node().await.accounts[0].0.limit else { panic!() };
     world.assert_metric(&cpu("quota_node_cut_limit_lowest"), &(most as f64 / 1e6).to_string());
+    assert_eq!(look(&world).lowest, Some((most as f64 / 100e6) as f32), "of what users may have at most");
 
     denied(check(&world.servers[0], "alice").await);
     // On this node he used nothing to speak of: it is his own limit for all nodes.

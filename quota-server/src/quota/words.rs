@@ -38,7 +38,7 @@ pub(super) fn overriding_in_words(Overriding { account, word, reason, .. }: &Ove
 }
 
 /// What an operator says, as it is written in the configuration file.
-pub(super) fn override_in_words(word: &Override, window: WindowLength) -> String {
+pub(crate) fn override_in_words(word: &Override, window: WindowLength) -> String {
     match word {
         Override::Blocked => "blocked".to_owned(),
         Override::Exempt => "exempt".to_owned(),
