@@ -36,7 +36,7 @@ pub use policy::Policy;
 pub(crate) use policy::limit as read_limit;
 pub use prices::Prices;
 pub use source::{Loaded, Source};
-pub use store_url::{RedisUrl, StoreUrl};
+pub use store_url::{RedisServers, RedisUrl, StoreUrl};
 pub use tls::Tls;
 pub use trace::Trace;
 use units::within;

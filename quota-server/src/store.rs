@@ -98,8 +98,9 @@ pub struct Limited {
 pub struct Admitted {
     /// Whether the price was reserved.
     pub allowed: bool,
-    /// The bucket that it was reserved in.
-    pub tick: Tick,
+    /// The buckets that it was reserved in, in the order of the request. They differ where accounts are on servers whose
+    /// clocks do, if only by the moment in which a bucket ends.
+    pub ticks: Vec<Tick>,
     /// The accounts as they were compared, in the order of the request; [`Snapshot::Full`] where a limit is reached.
     pub snapshots: Snapshots,
 }
@@ -158,6 +159,15 @@ pub struct Settlement {
     pub excess_releases: u32,
     /// Windows that were dated back, since the store's clock had stepped back.
     pub rebased: u32,
+}
+
+impl std::ops::AddAssign for Settlement {
+    fn add_assign(&mut self, other: Self) {
+        self.applied += other.applied;
+        self.duplicates += other.duplicates;
+        self.excess_releases += other.excess_releases;
+        self.rebased += other.rebased;
+    }
 }
 
 impl Settlement {

@@ -165,7 +165,7 @@ impl Bench {
     async fn admit(&self, accounts: Accounts) -> Tick {
         let admitted = self.store.admit(&accounts.limited(), price()).await.expect("an answer");
         assert!(admitted.allowed, "no limit is near");
-        admitted.tick
+        admitted.ticks[0]
     }
 
     async fn deny(&self, accounts: Accounts) {

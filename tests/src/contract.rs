@@ -24,7 +24,7 @@ use quota_core::{
 };
 use quota_server::store::{Admitted, Entry, Limited, Report, Settlement, Store, StoreError};
 
-use crate::redis::RedisServer;
+use crate::redis::{RedisCluster, RedisSentinel, RedisServer};
 use crate::stores::{Opening, StoreClock};
 use crate::values::{spending, user};
 
@@ -40,7 +40,14 @@ pub struct Fixture {
     clock: StoreClock,
     accounts: AtomicU32,
     /// Held for as long as the store needs it.
-    redis: Option<RedisServer>,
+    servers: Servers,
+}
+
+enum Servers {
+    None,
+    Single { _server: RedisServer },
+    Sentinel { _servers: RedisSentinel },
+    Cluster(RedisCluster),
 }
 
 impl Fixture {
@@ -48,21 +55,57 @@ impl Fixture {
     pub fn memory() -> Self {
         let (store, clock) = StoreClock::with_memory(WindowLength::default());
         let store: Arc<dyn Store> = Arc::new(store);
-        Self { other: Arc::clone(&store), store, clock, accounts: AtomicU32::default(), redis: None }
+        Self {
+            other: Arc::clone(&store),
+            store,
+            clock,
+            accounts: AtomicU32::default(),
+            servers: Servers::None,
+        }
     }
 
     /// Two stores in a Redis of their own.
     pub async fn redis() -> Self {
         let server = RedisServer::start().await;
         let clock = StoreClock::in_redis(&server).await;
-        let open = || Arc::new(Opening { test_clock: true, ..Opening::default() }.open(&server.url()));
-        let accounts = AtomicU32::default();
-        Self { store: open(), other: open(), clock, accounts, redis: Some(server) }
+        Self::shared(&server.url(), clock, Servers::Single { _server: server })
+    }
+
+    /// The same in one that Sentinels watch.
+    pub async fn sentinel() -> Self {
+        let servers = RedisSentinel::start().await;
+        let clock = StoreClock::in_redis(servers.primary()).await;
+        Self::shared(&servers.url(), clock, Servers::Sentinel { _servers: servers })
+    }
+
+    /// The same in a Cluster.
+    pub async fn cluster() -> Self {
+        let cluster = RedisCluster::start().await;
+        let clock = StoreClock::in_cluster(&cluster).await;
+        Self::shared(&cluster.url(), clock, Servers::Cluster(cluster))
+    }
+
+    fn shared(url: &str, clock: StoreClock, servers: Servers) -> Self {
+        let open = || Arc::new(Opening { test_clock: true, ..Opening::default() }.open(url));
+        Self { store: open(), other: open(), clock, accounts: AtomicU32::default(), servers }
+    }
+
+    /// Whether a call had keys in several slots of a Cluster.
+    pub async fn has_crossed_slots(&self) -> bool {
+        match &self.servers {
+            Servers::Cluster(cluster) => cluster.has_answered("CROSSSLOT").await,
+            _ => false,
+        }
     }
 
     /// Whether other servers may use the store.
     fn is_shared(&self) -> bool {
-        self.redis.is_some()
+        !matches!(self.servers, Servers::None)
+    }
+
+    /// Whether accounts are on several nodes, each of which has one call.
+    fn is_spread(&self) -> bool {
+        matches!(self.servers, Servers::Cluster(_))
     }
 
     /// An account that nobody has used.

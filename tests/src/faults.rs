@@ -22,6 +22,7 @@
 //!
 //! - A check that the store did not decide (`checked: false`, or no answer since its server is gone). Its price counts
 //!   once or not at all; where it counts, it is *stray*, and ages out.
+//! - On a Cluster, a price of such a check that counts on one of its accounts alone: it is *split*, and ages out.
 //! - What is acknowledged at most [`LOSS`] before a Redis is killed that syncs once a second, or before a primary is
 //!   demoted whose replica lags: named where it is permitted, and nowhere else.
 //! - A long wait as such. How long is a figure ([`Outcome`]); a test asserts that deadlines exist, and `scripts/faults`

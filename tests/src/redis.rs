@@ -1,11 +1,14 @@
 //! A real Redis for a test.
 //!
 //! It runs in a container where a Docker engine answers and has the image [`IMAGE`], and as a local `redis-server`
-//! otherwise; `QUOTA_TEST_REDIS=docker` or `=local` insists on one. Nothing is ever pulled.
+//! otherwise; `QUOTA_TEST_REDIS=docker` or `=local` insists on one. Nothing is ever pulled. A Cluster and what Sentinels watch
+//! are always local processes, whose addresses are the same for each other and for clients.
 
+mod cluster;
 mod docker;
 mod local;
 mod options;
+mod sentinel;
 
 use std::env;
 use std::path::Path;
@@ -18,8 +21,10 @@ use crate::certificates::Certificates;
 use crate::ports::Port;
 use crate::wait::{PATIENCE, until};
 
+pub use cluster::RedisCluster;
 pub use docker::IMAGE;
 pub use options::RedisOptions;
+pub use sentinel::RedisSentinel;
 
 /// A running Redis of the test's own, empty at first and gone when dropped.
 #[derive(Debug)]
@@ -60,7 +65,7 @@ impl RedisServer {
         let port = Port::free();
         let certificates = options.tls.then(|| Certificates::in_folder(folder.path()));
         let args = options.command_line(port.number(), certificates.as_ref());
-        let engine = if in_docker().await {
+        let engine = if !options.local && in_docker().await {
             let container = docker::Container::start(port.number(), args, certificates.as_ref()).await;
             Engine::Docker(Box::new(container))
         } else {

@@ -9,14 +9,19 @@ use quota_server::config::{self, Config, StoreUrl};
 use quota_server::store::{Clock, MemoryStore, RedisStore, Scripts, StoreError};
 use redis::aio::MultiplexedConnection;
 
-use crate::redis::RedisServer;
+use crate::redis::{RedisCluster, RedisServer};
 use crate::wait::PATIENCE;
 
 /// Where every clock starts: in the middle of a bucket.
 const START: Timestamp = Timestamp::from_micros(1_764_500_000_400_000);
 
-/// What the scripts read in place of Redis' clock.
-const TEST_CLOCK: &str = "{ redis.call('GET','test:seconds'), redis.call('GET','test:micros') }";
+/// Of each node of a [`RedisCluster`], in the order of its primaries, a tag of a key that it holds.
+const TAGS: [&str; 3] = ["b", "c", "a"];
+
+/// What the scripts read in place of Redis' clock: of the keys with these tags, those that are there.
+const TEST_CLOCK: &str = "(function() for _, tag in ipairs({ 'b', 'c', 'a' }) do \
+     local time = redis.pcall('MGET', '{' .. tag .. '}test:seconds', '{' .. tag .. '}test:micros') \
+     if not time.err and time[1] then return time end end end)()";
 
 /// How to open a store in Redis.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +69,8 @@ impl Opening {
 #[derive(Clone, Debug)]
 pub struct StoreClock {
     micros: Arc<AtomicU64>,
-    redis: Option<MultiplexedConnection>,
+    /// A connection to each server.
+    redis: Vec<MultiplexedConnection>,
 }
 
 impl StoreClock {
@@ -72,12 +78,21 @@ impl StoreClock {
     pub fn with_memory(length: WindowLength) -> (MemoryStore, Self) {
         let micros = Arc::new(AtomicU64::new(START.as_micros()));
         let store = MemoryStore::new(length, 100_000, Clock::Manual(Arc::clone(&micros)));
-        (store, Self { micros, redis: None })
+        (store, Self { micros, redis: Vec::new() })
     }
 
     /// The clock of all stores in this Redis that were opened with [`Opening::test_clock`].
     pub async fn in_redis(server: &RedisServer) -> Self {
-        let clock = Self { micros: Arc::default(), redis: Some(server.client().await) };
+        Self::through(vec![server.client().await]).await
+    }
+
+    /// The same of a Cluster. All its nodes have the same time.
+    pub async fn in_cluster(cluster: &RedisCluster) -> Self {
+        Self::through(cluster.clients().await).await
+    }
+
+    async fn through(redis: Vec<MultiplexedConnection>) -> Self {
+        let clock = Self { micros: Arc::default(), redis };
         clock.set(START).await;
         clock
     }
@@ -91,9 +106,12 @@ impl StoreClock {
     pub async fn set(&self, now: Timestamp) {
         let micros = now.as_micros();
         self.micros.store(micros, Ordering::Relaxed);
-        if let Some(redis) = &self.redis {
+        for (redis, tag) in self.redis.iter().zip(TAGS) {
             redis::cmd("MSET")
-                .arg(&[("test:seconds", micros / 1_000_000), ("test:micros", micros % 1_000_000)])
+                .arg(&[
+                    (format!("{{{tag}}}test:seconds"), micros / 1_000_000),
+                    (format!("{{{tag}}}test:micros"), micros % 1_000_000),
+                ])
                 .exec_async(&mut redis.clone())
                 .await
                 .expect("a Redis that takes the time");

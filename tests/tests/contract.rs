@@ -1,4 +1,4 @@
-//! Both stores keep the contract.
+//! Every store keeps the contract.
 
 use quota_tests::contract::{
     Fixture, admission, boards, clock, limits, marks, names, nodes, releases, settlement, words,
@@ -110,4 +110,29 @@ mod redis {
     async fn words() {
         words::all(&Fixture::redis().await).await;
     }
+}
+
+/// All topics on one store, since several processes are behind it. The nodes come last: then no further one finds room.
+async fn all(fixture: Fixture) {
+    admission::all(&fixture).await;
+    boards::all(&fixture).await;
+    limits::all(&fixture).await;
+    settlement::all(&fixture).await;
+    releases::all(&fixture).await;
+    marks::all(&fixture).await;
+    names::all(&fixture).await;
+    words::all(&fixture).await;
+    clock::all(&fixture).await;
+    nodes::all(&fixture).await;
+    assert!(!fixture.has_crossed_slots().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sentinel() {
+    all(Fixture::sentinel().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster() {
+    all(Fixture::cluster().await).await;
 }

@@ -88,6 +88,29 @@ async fn what_redis_did_and_could_not_say_counts_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_of_a_cluster_that_is_killed_is_left_for_its_replica() {
+    let outcome = run(Scenario::ClusterNodeKilled, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_of_a_cluster_that_hands_over_loses_nothing() {
+    run(Scenario::ClusterNodeHandedOver, &SCALE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_that_slots_are_moved() {
+    let outcome = run(Scenario::ClusterSlotsMoved, &patient()).await;
+    assert_eq!(outcome.unchecked, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_sentinels_watch_is_left_for_the_one_that_they_promote() {
+    let outcome = run(Scenario::SentinelPrimaryKilled, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_bookkeeper_finds_what_is_lost_and_what_counts_twice() {
     let redis = RedisServer::start().await;
     let settled = Run::start(&redis.url(), &patient()).await.settle().await;

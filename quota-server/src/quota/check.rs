@@ -85,7 +85,8 @@ impl Quota {
                 };
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
-                        let reservation = Reservation { tick: admitted.tick, amounts: price };
+                        let accounts = request.accounts.as_slice();
+                        let reservation = Reservation::new(accounts, &admitted.ticks, price);
                         let reservation = (!price.is_zero()).then_some(reservation);
                         self.allow(&request, reservation, verdict.shadowed.map(denial), now)
                     }

@@ -130,8 +130,8 @@ impl Quota {
                 if counts {
                     entry.charges.push(Charge { age, cost: charge.cost });
                 }
-                if let Some(Reservation { tick, amounts }) = charge.release {
-                    entry.releases.push(Release { tick, amounts });
+                if let Some(Reservation { ticks, amounts }) = charge.release {
+                    entry.releases.push(Release { tick: ticks[account.kind()], amounts });
                 }
             }
         }

@@ -123,7 +123,7 @@ impl Store for MemoryStore {
                 return Err(StoreError::Full);
             }
             let snapshots = Snapshots { now: opened.now, accounts: snapshots, rebased: opened.rebased };
-            Ok(Admitted { allowed, tick: opened.tick, snapshots })
+            Ok(Admitted { allowed, ticks: vec![opened.tick; accounts.len()], snapshots })
         })
     }
 

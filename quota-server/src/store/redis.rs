@@ -1,30 +1,45 @@
-//! Usage in Redis: each decision is one Lua script (the folder `lua/`), atomic on all its accounts.
+//! Usage in Redis: each decision is one Lua script (the folder `lua/`), atomic on all its accounts. On a Cluster it is
+//! atomic on those of one slot, and `admission` makes it all or none on all of them.
 
+mod admission;
 mod board;
+mod cluster;
 mod codec;
 mod connections;
 mod cuts_codec;
+mod error;
+mod index;
 mod manager;
 mod node_codec;
 mod nodes;
+mod pool;
 mod safety;
 mod scripts;
+mod sentinel;
 mod words;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::{StreamExt as _, stream};
 use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength, Word};
-use redis::aio::MultiplexedConnection;
-use redis::{RedisResult, Value};
+use redis::Value;
+use tokio::time::Instant;
 
 use self::connections::Connections;
+use self::pool::Call;
 pub use self::scripts::Scripts;
 use super::{
-    Admitted, Board, Calibrated, Heard, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Posts, Report, Safety,
-    Saying, Settlement, Snapshots, Store, StoreError, Words,
+    Admitted, Board, Calibrated, Entry, Heard, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Posts, Report,
+    Safety, Saying, Settlement, Snapshots, Store, StoreError, Words,
 };
 use crate::config;
+
+/// What is written to see whether writes are taken.
+const PROBE: &str = "q1:probe";
+
+/// How many accounts of a report are on their way to a Cluster at once.
+const SETTLED_AT_ONCE: usize = 16;
 
 /// Keeps usage in a Redis, which any number of servers share.
 pub struct RedisStore {
@@ -54,25 +69,29 @@ impl RedisStore {
     /// Connects for the first time, with seconds where a decision has milliseconds, and runs a script that reads and a
     /// command that writes: a wrong password, a missing right or a port that speaks another protocol shows here.
     pub async fn connect(&self) -> Result<(), StoreError> {
-        let read = self.call(&self.scripts.standing, vec!["q1:{probe}".to_owned()], Vec::new());
-        self.connections.run_first(async |connection| read.invoke_async::<Value>(connection).await).await?;
-        self.connections.run_first(probe).await
+        let key = "q1:{probe}".to_owned();
+        let read = self.call(&self.scripts.standing, std::slice::from_ref(&key), Vec::new());
+        self.connections.run_first::<Value>(&key, Call::Script(&read)).await?;
+        self.connections.run_first(PROBE, Call::Command(&probe(PROBE))).await
     }
 
+    /// Runs a script on keys of one slot, until a moment.
     async fn run(
         &self,
+        end: Instant,
         script: &redis::Script,
-        keys: Vec<String>,
+        keys: &[String],
         args: Vec<Vec<u8>>,
     ) -> Result<Vec<Value>, StoreError> {
         let call = self.call(script, keys, args);
-        self.connections.run(async |connection| call.invoke_async(connection).await).await
+        let key = keys.first().map_or("", String::as_str);
+        self.connections.run_until(end, key, Call::Script(&call)).await
     }
 
     fn call<'a>(
         &self,
         script: &'a redis::Script,
-        keys: Vec<String>,
+        keys: &[String],
         args: Vec<Vec<u8>>,
     ) -> redis::ScriptInvocation<'a> {
         let mut call = script.prepare_invoke();
@@ -90,32 +109,30 @@ impl RedisStore {
 #[async_trait]
 impl Store for RedisStore {
     async fn admit(&self, accounts: &[Limited], price: Cost) -> Result<Admitted, StoreError> {
-        let names = accounts.iter().map(|limited| &limited.account);
-        let args = vec![codec::price(price), codec::bounds(accounts)];
-        let reply = self.run(&self.scripts.admit, keys(names.clone()), args).await?;
-        codec::admitted(&reply, names)
+        self.admit_all_or_none(accounts, price).await
     }
 
     async fn settle(&self, report: &Report) -> Result<Settlement, StoreError> {
+        // On a Cluster an account is rarely in another's slot.
+        let (accounts, at_once) =
+            if self.connections.are_many() { (1, SETTLED_AT_ONCE) } else { (MAX_ACCOUNTS, 1) };
+        let mut calls = Vec::new();
+        for entries in codec::chunks(&report.entries, accounts, MAX_CHARGES) {
+            calls.push(self.settle_entries(report, entries));
+        }
+        let mut settled = stream::iter(calls).buffered(at_once);
         let mut settlement = Settlement::default();
         let mut outcome = Ok(());
-        for entries in codec::chunks(&report.entries, MAX_ACCOUNTS, MAX_CHARGES) {
-            let mut args = vec![codec::mark(report.mark)];
-            for entry in entries {
-                args.push(codec::charges(&entry.charges));
-                args.push(codec::releases(&entry.releases));
-            }
-            let accounts = entries.iter().map(|entry| &entry.account);
-            let reply = self.run(&self.scripts.settle, keys(accounts.clone()), args).await?;
+        while let Some((part, result)) = settled.next().await {
+            settlement += part;
             // An account that cannot take the report is no reason to keep it from the others.
-            outcome = outcome.and(codec::settled(&reply, accounts, &mut settlement));
+            outcome = outcome.and(result);
         }
         outcome.map(|()| settlement)
     }
 
     async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError> {
-        let reply = self.run(&self.scripts.standing, keys(accounts), Vec::new()).await?;
-        codec::snapshots(&reply, accounts)
+        self.usage_of_all(accounts).await
     }
 
     async fn calibrate(
@@ -156,13 +173,44 @@ impl Store for RedisStore {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.connections.run(probe).await
+        let mut result = Err(StoreError::Unreachable("no server".to_owned()));
+        // One node of a Cluster that takes no writes is no reason to serve nobody.
+        for key in self.connections.key_of_each(PROBE).await? {
+            result = self.connections.run(&key, Call::Command(&probe(&key))).await;
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+}
+
+impl RedisStore {
+    /// Settles what is in one call. Other chunks are settled whatever becomes of it.
+    async fn settle_entries(
+        &self,
+        report: &Report,
+        entries: &[Entry],
+    ) -> (Settlement, Result<(), StoreError>) {
+        let mut args = vec![codec::mark(report.mark)];
+        for entry in entries {
+            args.push(codec::charges(&entry.charges));
+            args.push(codec::releases(&entry.releases));
+        }
+        let accounts = entries.iter().map(|entry| &entry.account);
+        let keys = keys(accounts.clone());
+        let mut settlement = Settlement::default();
+        let reply = self.run(self.connections.deadline(), &self.scripts.settle, &keys, args).await;
+        let result = reply.and_then(|reply| codec::settled(&reply, accounts, &mut settlement));
+        (settlement, result)
     }
 }
 
 /// Writes, since a replica and a primary that lacks replicas still answer reads.
-async fn probe(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    redis::cmd("SET").arg("q1:probe").arg(1).arg("EX").arg(60).query_async(connection).await
+fn probe(key: &str) -> redis::Cmd {
+    let mut probe = redis::cmd("SET");
+    probe.arg(key).arg(1).arg("EX").arg(60);
+    probe
 }
 
 fn keys<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Vec<String> {

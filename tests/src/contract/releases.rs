@@ -22,7 +22,7 @@ pub async fn all(fixture: &Fixture) {
 
 async fn a_release_takes_from_the_bucket_reserved_in(fixture: &Fixture) {
     let account = fixture.account();
-    let reserved = fixture.admit(&[(&account, unlimited())], cpu(10)).await.tick;
+    let reserved = fixture.admit(&[(&account, unlimited())], cpu(10)).await.ticks[0];
     assert_eq!(fixture.settle(None, vec![giving_back(&account, reserved, 3)]).await, APPLIED);
     assert_eq!(fixture.used(&account).await, 7, "from the open bucket");
     fixture.clock.advance(5 * SECOND).await;
@@ -34,7 +34,7 @@ async fn a_release_takes_from_the_bucket_reserved_in(fixture: &Fixture) {
 
 async fn a_release_takes_no_more_than_the_bucket_holds(fixture: &Fixture) {
     let account = fixture.account();
-    let reserved = fixture.admit(&[(&account, unlimited())], cost(10, 10, 10)).await.tick;
+    let reserved = fixture.admit(&[(&account, unlimited())], cost(10, 10, 10)).await.ticks[0];
     for later in [0, 5] {
         fixture.clock.advance(later * SECOND).await;
         fixture.spend(&account, &[(0, 1000)]).await;
@@ -56,7 +56,7 @@ async fn a_release_takes_no_more_than_the_bucket_holds(fixture: &Fixture) {
 
 async fn a_release_comes_before_the_charge_beside_it(fixture: &Fixture) {
     let account = fixture.account();
-    let reserved = fixture.admit(&[(&account, enforced(100))], cpu(30)).await.tick;
+    let reserved = fixture.admit(&[(&account, enforced(100))], cpu(30)).await.ticks[0];
     let charges = vec![Charge { age: std::time::Duration::ZERO, cost: cpu(8) }];
     let releases = vec![Release { tick: reserved, amounts: cpu(35) }];
     let settlement = fixture.settle(None, vec![Entry { account: account.clone(), charges, releases }]).await;
@@ -67,7 +67,7 @@ async fn a_release_comes_before_the_charge_beside_it(fixture: &Fixture) {
 async fn a_release_of_what_has_left_is_ignored(fixture: &Fixture) {
     let account = fixture.account();
     fixture.next_bucket().await;
-    let reserved = fixture.admit(&[(&account, unlimited())], cpu(10)).await.tick;
+    let reserved = fixture.admit(&[(&account, unlimited())], cpu(10)).await.ticks[0];
     fixture.clock.advance(LENGTH - SECOND).await;
     fixture.spend(&account, &[(0, 5)]).await;
     assert_eq!(fixture.settle(None, vec![giving_back(&account, reserved, 1)]).await, APPLIED);
@@ -91,7 +91,7 @@ async fn a_release_from_a_bucket_to_come_is_ignored(fixture: &Fixture) {
 
 async fn a_price_that_saturated_is_given_back_whole(fixture: &Fixture) {
     let account = fixture.account();
-    let reserved = fixture.admit(&[(&account, unlimited())], cpu(Cost::MAX)).await.tick;
+    let reserved = fixture.admit(&[(&account, unlimited())], cpu(Cost::MAX)).await.ticks[0];
     assert_eq!(fixture.used(&account).await, BUCKET_CAP);
     assert_eq!(fixture.settle(None, vec![giving_back(&account, reserved, Cost::MAX)]).await, APPLIED);
     assert_eq!(fixture.used(&account).await, 0);
@@ -99,7 +99,7 @@ async fn a_price_that_saturated_is_given_back_whole(fixture: &Fixture) {
 
 async fn a_release_counts_once_under_its_mark(fixture: &Fixture) {
     let account = fixture.account();
-    let reserved = fixture.admit(&[(&account, unlimited())], cpu(10)).await.tick;
+    let reserved = fixture.admit(&[(&account, unlimited())], cpu(10)).await.ticks[0];
     let give_back =
         async || fixture.settle(mark("release", 1), vec![giving_back(&account, reserved, 4)]).await;
     assert_eq!(give_back().await, APPLIED);
@@ -110,7 +110,7 @@ async fn a_release_counts_once_under_its_mark(fixture: &Fixture) {
 async fn a_report_takes_many_releases(fixture: &Fixture) {
     let accounts = fixture.new_accounts(2);
     let asked: Vec<_> = accounts.iter().map(|account| (account, unlimited())).collect();
-    let reserved = fixture.admit(&asked, cpu(2000)).await.tick;
+    let reserved = fixture.admit(&asked, cpu(2000)).await.ticks[0];
     let release = Release { tick: reserved, amounts: cpu(1) };
     let entries = accounts.iter().map(|account| {
         let releases = vec![release; MAX_CHARGES];

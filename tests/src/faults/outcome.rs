@@ -21,6 +21,8 @@ pub struct Outcome {
     pub balance: Balance,
     /// What was acknowledged after this moment may be lost; nothing, if there is none.
     pub may_lose_since: Option<Instant>,
+    /// The price of a check that was not decided may count on one of its accounts alone.
+    pub may_split: bool,
 }
 
 impl Outcome {
@@ -29,6 +31,7 @@ impl Outcome {
     /// Panics if anything counts twice, or anything is lost that may not be.
     pub fn assert_balanced(&self) {
         match self.may_lose_since {
+            None if self.may_split => self.balance.assert_kept_but_split(),
             None => self.balance.assert_kept(),
             Some(moment) => self.balance.assert_lost_since(moment),
         }

@@ -32,6 +32,7 @@ struct FaultEnd {
     /// From its end until the store had decided for every caller.
     back_after: Duration,
     may_lose_since: Option<Instant>,
+    may_split: bool,
 }
 
 impl Run {
@@ -76,6 +77,11 @@ impl Run {
         self.fault.may_lose_since = Instant::now().checked_sub(LOSS);
     }
 
+    /// The price of a check that is not decided may count on one of its accounts alone.
+    pub fn may_split(&mut self) {
+        self.fault.may_split = true;
+    }
+
     /// The fault has ended: waits until the store decides for every caller, and goes on for a while.
     pub async fn is_over(&mut self) {
         let ended = Instant::now();
@@ -102,7 +108,7 @@ impl Settled {
 
     /// Compares what the callers know with what the second server tells.
     pub async fn outcome(&self) -> Outcome {
-        let FaultEnd { back_after, may_lose_since } = self.fault;
+        let FaultEnd { back_after, may_lose_since, may_split } = self.fault;
         let (checks, unchecked) = self.books.checks();
         Outcome {
             checks,
@@ -112,6 +118,7 @@ impl Settled {
             back_after,
             balance: self.books.compare(self.http()).await,
             may_lose_since,
+            may_split,
         }
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{Outcome, Run, Scale};
 use crate::proxy::{Fault, Proxy};
-use crate::redis::{RedisOptions, RedisServer};
+use crate::redis::{RedisCluster, RedisOptions, RedisSentinel, RedisServer};
 use crate::wait::{PATIENCE, until};
 
 /// What breaks under load, and is mended.
@@ -26,11 +26,19 @@ pub enum Scenario {
     ServerFrozen,
     /// What Redis answers is lost on the way to the servers; what they ask arrives.
     RepliesDropped,
+    /// A node of a Cluster is killed (SIGKILL) for good, and its replica takes its place.
+    ClusterNodeKilled,
+    /// A node of a Cluster hands over to its replica (`CLUSTER FAILOVER`): its connections stay open.
+    ClusterNodeHandedOver,
+    /// The slots of every caller's account go to another node of a Cluster, one after the other.
+    ClusterSlotsMoved,
+    /// A primary that Sentinels watch is killed (SIGKILL) for good, and they promote its replica.
+    SentinelPrimaryKilled,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::RedisFrozen,
         Self::RedisKilledSynced,
         Self::RedisKilledEverySecond,
@@ -40,6 +48,10 @@ impl Scenario {
         Self::ServerKilled,
         Self::ServerFrozen,
         Self::RepliesDropped,
+        Self::ClusterNodeKilled,
+        Self::ClusterNodeHandedOver,
+        Self::ClusterSlotsMoved,
+        Self::SentinelPrimaryKilled,
     ];
 
     /// In a few words.
@@ -54,6 +66,10 @@ impl Scenario {
             Self::ServerKilled => "server killed",
             Self::ServerFrozen => "server frozen",
             Self::RepliesDropped => "replies of Redis dropped",
+            Self::ClusterNodeKilled => "node of a Cluster killed",
+            Self::ClusterNodeHandedOver => "node of a Cluster hands over",
+            Self::ClusterSlotsMoved => "slots of a Cluster moved",
+            Self::SentinelPrimaryKilled => "primary of Sentinels killed",
         }
     }
 
@@ -72,6 +88,10 @@ impl Scenario {
             Self::ServerKilled => server_killed(scale).await,
             Self::ServerFrozen => server_frozen(scale).await,
             Self::RepliesDropped => replies_dropped(scale).await,
+            Self::ClusterNodeKilled => cluster_node_killed(scale).await,
+            Self::ClusterNodeHandedOver => cluster_node_handed_over(scale).await,
+            Self::ClusterSlotsMoved => cluster_slots_moved(scale).await,
+            Self::SentinelPrimaryKilled => sentinel_primary_killed(scale).await,
         }
     }
 }
@@ -172,6 +192,50 @@ async fn replies_dropped(scale: &Scale) -> Outcome {
     proxy.set(Fault::DropReplies);
     run.goes_on().await;
     proxy.set(Fault::None);
+    run.is_over().await;
+    run.end().await
+}
+
+/// The key of a caller's account.
+fn caller_key(number: usize) -> String {
+    format!("q1:{{user:api-{number}}}")
+}
+
+async fn cluster_node_killed(scale: &Scale) -> Outcome {
+    let mut cluster = RedisCluster::quick_to_fail_over().await;
+    let mut run = Run::start(&cluster.url(), &scale.api_only()).await;
+    run.may_lose();
+    cluster.kill(RedisCluster::place_of(&caller_key(0))).await;
+    run.is_over().await;
+    run.end().await
+}
+
+async fn cluster_node_handed_over(scale: &Scale) -> Outcome {
+    let cluster = RedisCluster::start().await;
+    let mut run = Run::start(&cluster.url(), scale).await;
+    run.may_split();
+    cluster.hand_over(RedisCluster::place_of(&caller_key(0))).await;
+    run.is_over().await;
+    run.end().await
+}
+
+async fn cluster_slots_moved(scale: &Scale) -> Outcome {
+    let cluster = RedisCluster::start().await;
+    let scale = scale.api_only();
+    let mut run = Run::start(&cluster.url(), &scale).await;
+    for key in (0..scale.api_callers).map(caller_key) {
+        // Some checks find the account at the one node, and some at the other.
+        cluster.move_slot(&key, async || run.goes_on_for(2).await).await;
+    }
+    run.is_over().await;
+    run.end().await
+}
+
+async fn sentinel_primary_killed(scale: &Scale) -> Outcome {
+    let mut servers = RedisSentinel::quick_to_fail_over().await;
+    let mut run = Run::start(&servers.url(), &scale.api_only()).await;
+    run.may_lose();
+    servers.kill_primary().await;
     run.is_over().await;
     run.end().await
 }

@@ -9,6 +9,8 @@ pub struct RedisOptions {
     pub(super) password: Option<String>,
     pub(super) user: Option<User>,
     pub(super) tls: bool,
+    /// A process of this machine, whatever engine there is.
+    pub(super) local: bool,
     appendonly: bool,
     args: Vec<String>,
 }
@@ -43,6 +45,12 @@ impl RedisOptions {
     /// Writes an append-only file, synced at each write: data survive a restart.
     pub fn appendonly(mut self) -> Self {
         self.appendonly = true;
+        self
+    }
+
+    /// As a process of this machine, so that others reach it where clients do.
+    pub(super) fn local(mut self) -> Self {
+        self.local = true;
         self
     }
 

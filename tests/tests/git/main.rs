@@ -3,7 +3,7 @@
 
 mod world;
 
-use quota_tests::redis::RedisServer;
+use quota_tests::redis::{RedisCluster, RedisSentinel, RedisServer};
 use quota_tests::server::MEMORY;
 use serde_json::json;
 
@@ -14,19 +14,42 @@ const MANY: usize = 500;
 
 #[tokio::test]
 async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not_on_memory() {
-    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(MEMORY).await;
+    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(MEMORY, async || ()).await;
 }
 
 #[tokio::test]
 async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not_on_redis() {
     let redis = RedisServer::start().await;
-    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(&redis.url()).await;
+    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(&redis.url(), async || ()).await;
 }
 
-async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not(store: &str) {
+#[tokio::test]
+async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not_on_a_cluster() {
+    let mut cluster = RedisCluster::quick_to_fail_over().await;
+    let url = cluster.url();
+    let (noisy, light) = ("q1:{user:noisy}", "q1:{user:light}");
+    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(&url, async || {
+        cluster.move_slot(light, async || ()).await;
+        cluster.kill(RedisCluster::place_of(noisy)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not_behind_sentinels() {
+    let mut servers = RedisSentinel::quick_to_fail_over().await;
+    let url = servers.url();
+    let fault = async || servers.kill_primary().await;
+    a_noisy_user_is_refused_in_words_and_a_light_one_is_not(&url, fault).await;
+}
+
+/// What is to happen `meanwhile` does so after the first clones.
+async fn a_noisy_user_is_refused_in_words_and_a_light_one_is_not(store: &str, meanwhile: impl AsyncFnOnce()) {
     let world = World::start(store, "1500ms").await;
     assert!(world.clone_as("light").await.succeeded);
-    let mut cloned = 0;
+    assert!(world.clone_as("noisy").await.succeeded);
+    meanwhile().await;
+    let mut cloned = 1;
     let refused = loop {
         let clone = world.clone_as("noisy").await;
         if !clone.succeeded {

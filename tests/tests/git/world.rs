@@ -71,7 +71,11 @@ impl World {
 
     /// The CPU-seconds of a user, as the server knows them.
     pub(crate) async fn used(&self, user: &str) -> f64 {
-        let standing = self.server.http.account("user", user).await.json();
+        let standing = until(PATIENCE, "a standing", async || {
+            let answer = self.server.http.account("user", user).await;
+            (answer.status == 200).then(|| answer.json())
+        })
+        .await;
         standing["resources"]["cpu"]["used"].as_f64().unwrap()
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use quota_core::{BUCKET_CAP, Snapshot, WindowLength};
 use quota_server::store::{RedisStore, Snapshots, Store};
-use quota_tests::redis::RedisServer;
+use quota_tests::redis::{RedisCluster, RedisSentinel, RedisServer};
 use quota_tests::stores::{Opening, StoreClock};
 use redis::Script;
 use redis::aio::MultiplexedConnection;
@@ -42,12 +42,50 @@ struct Seen {
     saturated: u32,
 }
 
+enum Servers {
+    Single(RedisServer),
+    Sentinel(RedisSentinel),
+    Cluster(RedisCluster),
+}
+
+impl Servers {
+    async fn single() -> Self {
+        Self::Single(RedisServer::start().await)
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::Single(server) => server.url(),
+            Self::Sentinel(servers) => servers.url(),
+            Self::Cluster(cluster) => cluster.url(),
+        }
+    }
+
+    /// A connection to each that takes writes.
+    async fn clients(&self) -> Vec<MultiplexedConnection> {
+        match self {
+            Self::Single(server) => vec![server.client().await],
+            Self::Sentinel(servers) => vec![servers.primary().client().await],
+            Self::Cluster(cluster) => cluster.clients().await,
+        }
+    }
+
+    async fn clock(&self) -> StoreClock {
+        match self {
+            Self::Single(server) => StoreClock::in_redis(server).await,
+            Self::Sentinel(servers) => StoreClock::in_redis(servers.primary()).await,
+            Self::Cluster(cluster) => StoreClock::in_cluster(cluster).await,
+        }
+    }
+}
+
 struct Run {
     store: RedisStore,
     model: Reference,
     operations: Operations,
     clock: StoreClock,
-    connection: MultiplexedConnection,
+    /// To each server.
+    connections: Vec<MultiplexedConnection>,
     keep: Script,
     seen: Seen,
     /// Where it is, for the message of a failure.
@@ -55,15 +93,17 @@ struct Run {
 }
 
 impl Run {
-    async fn new(server: &RedisServer, seed: u64, length: WindowLength) -> Self {
-        let mut connection = server.client().await;
-        redis::cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
+    async fn new(servers: &Servers, seed: u64, length: WindowLength) -> Self {
+        let mut connections = servers.clients().await;
+        for connection in &mut connections {
+            redis::cmd("FLUSHALL").exec_async(connection).await.unwrap();
+        }
         Self {
-            store: Opening { length, test_clock: true, ..Opening::default() }.open(&server.url()),
-            model: Reference::new(length),
+            store: Opening { length, test_clock: true, ..Opening::default() }.open(&servers.url()),
+            model: Reference::new(length, matches!(servers, Servers::Cluster(_))),
             operations: Operations::new(seed, length),
-            clock: StoreClock::in_redis(server).await,
-            connection,
+            clock: servers.clock().await,
+            connections,
             keep: Script::new(KEEP),
             seen: Seen::default(),
             place: String::new(),
@@ -82,10 +122,10 @@ impl Run {
                 let got = self.store.admit(&accounts, price).await;
                 let got = got.unwrap_or_else(|error| panic!("{error}: {}", self.place));
                 self.same("allowed", &got.allowed, &expected.allowed);
-                self.same("tick", &got.tick, &expected.tick);
+                self.same("ticks", &got.ticks, &expected.ticks);
                 self.same_snapshots(&got.snapshots, &expected.snapshots);
                 if expected.allowed {
-                    self.operations.reserved(&accounts, expected.tick, price);
+                    self.operations.reserved(&accounts, &expected.ticks, price);
                     self.seen.allowed += 1;
                 } else {
                     self.seen.denied += 1;
@@ -108,7 +148,9 @@ impl Run {
                 self.same_snapshots(&got, &expected);
             }
         }
-        self.keep.prepare_invoke().invoke_async::<()>(&mut self.connection).await.unwrap();
+        for connection in &mut self.connections {
+            self.keep.prepare_invoke().invoke_async::<()>(connection).await.unwrap();
+        }
     }
 
     fn same<T: PartialEq + Debug>(&self, what: &str, store: &T, model: &T) {
@@ -141,11 +183,10 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-async fn agree(length: Duration, operations: u32) {
+async fn agree(servers: Servers, length: Duration, operations: u32) {
     let length = WindowLength::new(length).unwrap();
-    let server = RedisServer::start().await;
     for seed in seeds() {
-        let mut run = Run::new(&server, seed, length).await;
+        let mut run = Run::new(&servers, seed, length).await;
         for number in 0..operations {
             run.place = format!("QUOTA_MODEL_SEED={seed}, {length:?}, operation {number}");
             run.step().await;
@@ -161,17 +202,28 @@ async fn agree(length: Duration, operations: u32) {
 
 #[tokio::test]
 async fn a_minute() {
-    agree(Duration::from_secs(60), 10_000).await;
+    agree(Servers::single().await, Duration::from_secs(60), 10_000).await;
+}
+
+/// Where each account has its own call.
+#[tokio::test]
+async fn a_minute_on_a_cluster() {
+    agree(Servers::Cluster(RedisCluster::start().await), Duration::from_secs(60), 3_000).await;
+}
+
+#[tokio::test]
+async fn a_minute_behind_sentinels() {
+    agree(Servers::Sentinel(RedisSentinel::start().await), Duration::from_secs(60), 1_000).await;
 }
 
 /// Buckets of 100 ms, whose ticks need more than the four bytes that a mark has for them.
 #[tokio::test]
 async fn six_seconds() {
-    agree(Duration::from_secs(6), 3_000).await;
+    agree(Servers::single().await, Duration::from_secs(6), 3_000).await;
 }
 
 /// Buckets of a minute: a small step back is a fraction of one.
 #[tokio::test]
 async fn an_hour() {
-    agree(Duration::from_secs(3600), 3_000).await;
+    agree(Servers::single().await, Duration::from_secs(3600), 3_000).await;
 }

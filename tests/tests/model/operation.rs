@@ -55,8 +55,8 @@ impl Operations {
     }
 
     /// To be told what an admission reserved, so that it can be given back.
-    pub(crate) fn reserved(&mut self, accounts: &[Limited], tick: Tick, price: Cost) {
-        for limited in accounts {
+    pub(crate) fn reserved(&mut self, accounts: &[Limited], ticks: &[Tick], price: Cost) {
+        for (limited, &tick) in accounts.iter().zip(ticks) {
             self.reserved.push_back((limited.account.clone(), tick, price));
         }
         while self.reserved.len() > MAX_RESERVED {

@@ -10,6 +10,8 @@ use quota_server::store::{Admitted, Limited, Report, Settlement, Snapshots};
 pub(crate) struct Reference {
     ledgers: HashMap<Account, Ledger>,
     length: WindowLength,
+    /// Each account is in a call of its own, as on a Cluster.
+    is_spread: bool,
 }
 
 /// The ledgers of a call, brought to now.
@@ -26,11 +28,48 @@ impl Opened {
 }
 
 impl Reference {
-    pub(crate) fn new(length: WindowLength) -> Self {
-        Self { ledgers: HashMap::new(), length }
+    pub(crate) fn new(length: WindowLength, is_spread: bool) -> Self {
+        Self { ledgers: HashMap::new(), length, is_spread }
     }
 
     pub(crate) fn admit(&mut self, accounts: &[Limited], price: Cost, now: Timestamp) -> Admitted {
+        if !self.is_spread || accounts.len() == 1 {
+            return self.admit_together(accounts, price, now);
+        }
+        let mut admit_each = |price| {
+            let one = |limited| self.admit_together(std::slice::from_ref(limited), price, now);
+            whole(accounts.iter().map(one).collect(), now)
+        };
+        let peeked = admit_each(Cost::ZERO);
+        if !peeked.allowed {
+            return peeked;
+        }
+        let mut reserved = admit_each(price);
+        reserved.snapshots.rebased += peeked.snapshots.rebased;
+        reserved
+    }
+
+    pub(crate) fn settle(&mut self, report: &Report, now: Timestamp) -> Settlement {
+        if !self.is_spread {
+            return self.settle_together(report, now);
+        }
+        let mut settlement = Settlement::default();
+        for entry in &report.entries {
+            settlement +=
+                self.settle_together(&Report { mark: report.mark, entries: vec![entry.clone()] }, now);
+        }
+        settlement
+    }
+
+    pub(crate) fn usage(&mut self, accounts: &[Account], now: Timestamp) -> Snapshots {
+        if !self.is_spread {
+            return self.usage_together(accounts, now);
+        }
+        let each = accounts.iter().map(|account| self.usage_together(std::slice::from_ref(account), now));
+        all_snapshots(each.collect(), now)
+    }
+
+    fn admit_together(&mut self, accounts: &[Limited], price: Cost, now: Timestamp) -> Admitted {
         let names: Vec<&Account> = accounts.iter().map(|limited| &limited.account).collect();
         let mut opened = self.open(&names, now);
         let told = opened.ledgers.iter().zip(accounts).map(|(ledger, limited)| told(ledger, limited));
@@ -39,13 +78,13 @@ impl Reference {
         let mut compared: Vec<(&mut Ledger, PerResource<_>)> =
             opened.ledgers.iter_mut().zip(bounds).collect();
         let allowed = admit(&mut compared, price);
-        let tick = opened.tick;
+        let ticks = vec![opened.tick; accounts.len()];
         let written = vec![allowed && !price.is_zero(); accounts.len()];
         self.keep(&names, opened, &written);
-        Admitted { allowed, tick, snapshots }
+        Admitted { allowed, ticks, snapshots }
     }
 
-    pub(crate) fn settle(&mut self, report: &Report, now: Timestamp) -> Settlement {
+    fn settle_together(&mut self, report: &Report, now: Timestamp) -> Settlement {
         let names: Vec<&Account> = report.entries.iter().map(|entry| &entry.account).collect();
         let mut opened = self.open(&names, now);
         let mut settlement = Settlement { rebased: opened.rebased(), ..Settlement::default() };
@@ -66,7 +105,7 @@ impl Reference {
         settlement
     }
 
-    pub(crate) fn usage(&mut self, accounts: &[Account], now: Timestamp) -> Snapshots {
+    fn usage_together(&mut self, accounts: &[Account], now: Timestamp) -> Snapshots {
         let names: Vec<&Account> = accounts.iter().collect();
         let opened = self.open(&names, now);
         let rebased = opened.rebased();
@@ -92,6 +131,18 @@ impl Reference {
             self.ledgers.insert((*account).clone(), ledger);
         }
     }
+}
+
+fn whole(each: Vec<Admitted>, now: Timestamp) -> Admitted {
+    let allowed = each.iter().all(|admitted| admitted.allowed);
+    let (ticks, snapshots): (Vec<_>, Vec<_>) =
+        each.into_iter().map(|admitted| (admitted.ticks, admitted.snapshots)).unzip();
+    Admitted { allowed, ticks: ticks.concat(), snapshots: all_snapshots(snapshots, now) }
+}
+
+fn all_snapshots(each: Vec<Snapshots>, now: Timestamp) -> Snapshots {
+    let rebased = each.iter().map(|snapshots| snapshots.rebased).sum();
+    Snapshots { now, accounts: each.into_iter().flat_map(|snapshots| snapshots.accounts).collect(), rebased }
 }
 
 fn told(ledger: &Ledger, limited: &Limited) -> Snapshot {

@@ -32,7 +32,7 @@ async fn some_operation(store: &RedisStore, rng: &mut Rng) -> Result<(), StoreEr
         4 => store.probe().await,
         5 => {
             let reserved = admit(store, &account, unlimited(), cpu(10)).await?;
-            store.settle(&report(None, [giving_back(&account, reserved.tick, 20)])).await.map(drop)
+            store.settle(&report(None, [giving_back(&account, reserved.ticks[0], 20)])).await.map(drop)
         }
         _ => {
             let mark = mark(&format!("source-{}", rng.u8(..5)), rng.u64(..10)).filter(|_| rng.bool());

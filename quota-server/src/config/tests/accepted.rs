@@ -5,7 +5,7 @@ use quota_core::{
     Adaptation, Blame, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule, WindowLength,
 };
 
-use super::super::{AccountNames, Config, FailPolicy, Log, LogFormat, LogKey, StoreUrl, Tls};
+use super::super::{AccountNames, Config, FailPolicy, Log, LogFormat, LogKey, RedisServers, StoreUrl, Tls};
 use super::{from_env, load};
 use crate::auth::{Caller, Certificate, Digest, Nodes, Role, Secret, Token};
 
@@ -272,4 +272,27 @@ fn names_in_the_log_are_plain_unless_that_is_said() {
     let log = Config::from_toml(text).unwrap().log;
     assert_eq!((log.format, log.accounts), (LogFormat::Json, AccountNames::Hashed));
     assert_eq!(log.key, Some(LogKey::File("/run/secrets/log".into())));
+}
+
+#[test]
+fn the_servers_of_a_store_are_what_its_url_says() {
+    let servers = |url: &str| {
+        let config = Config::from_toml(&format!("store.url = \"{url}\"")).unwrap();
+        let StoreUrl::Redis(redis) = config.store.url else { panic!("{url}") };
+        (redis.expose().clone(), redis.tls())
+    };
+    let single = "redis://app:a%40b@redis:7000/3";
+    assert!(matches!(servers(single), (RedisServers::Single(url), false) if *url == *single));
+
+    let boxed = |urls: [&str; 2]| urls.map(Box::<str>::from).to_vec();
+    let url = "rediss+cluster://app:a%40b@a:1,[::1]/";
+    let (RedisServers::Cluster(nodes), true) = servers(url) else { panic!("no Cluster by TLS") };
+    assert_eq!(nodes, boxed(["rediss://app:a%40b@a:1/", "rediss://app:a%40b@[::1]:6379/"]));
+
+    let url = "redis+sentinel://:a%40b@a,b:1/the-main.one/3?sentinel_password=c%2Fd";
+    let (RedisServers::Sentinel { sentinels, name, server }, false) = servers(url) else {
+        panic!("no Sentinels")
+    };
+    assert_eq!(sentinels, boxed(["redis://:c%2Fd@a:26379/", "redis://:c%2Fd@b:1/"]));
+    assert_eq!((&*name, &*server), ("the-main.one", "redis://:a%40b@a:26379/3"));
 }

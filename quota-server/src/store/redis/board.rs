@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use redis::RedisResult;
-use redis::aio::MultiplexedConnection;
-
 use super::RedisStore;
-use super::codec::timestamp;
+use super::error::classify;
+use super::pool::Call;
 use crate::store::{Board, Posts, StoreError};
 
 /// How many posts are asked for in one round trip.
@@ -17,49 +15,49 @@ const MOST_BYTES: usize = 16 << 20;
 
 impl RedisStore {
     pub(super) async fn write_post(&self, board: Board, part: u64, content: &[u8]) -> Result<(), StoreError> {
-        let (index, name) = (index(board), format!("{}-{part}", self.name()));
-        let (key, lifetime) = (key(board, &name), board.lifetime(self.length).as_secs() as i64);
-        let written = self
-            .connections
-            .run_aside(async |connection| {
-                let mut asked = redis::pipe();
-                asked.cmd("TIME").zscore(&index, &name).zcard(&index);
-                let (time, known, posts): ((i64, i64), Option<f64>, usize) =
-                    asked.query_async(connection).await?;
-                if known.is_none() && posts >= board.most() {
-                    return Ok(false);
-                }
-                let mut written = redis::pipe();
-                written.cmd("SET").arg(&key).arg(content).arg("EX").arg(lifetime).ignore();
-                written.zadd(&index, &name, time.0).ignore();
-                written.zrembyscore(&index, "-inf", time.0 - lifetime).ignore();
-                written.expire(&index, lifetime).ignore();
-                written.exec_async(connection).await?;
-                Ok(true)
-            })
-            .await?;
-        if written { Ok(()) } else { Err(StoreError::Full) }
+        let name = format!("{}-{part}", self.name());
+        let lifetime = board.lifetime(self.length);
+        if !self.register(&index(board), &name, lifetime, board.most()).await? {
+            return Err(StoreError::Full);
+        }
+        let key = key(board, &name);
+        let mut written = redis::cmd("SET");
+        written.arg(&key).arg(content).arg("EX").arg(lifetime.as_secs());
+        self.connections.run_aside(&key, Call::Command(&written)).await
     }
 
     pub(super) async fn read_posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError> {
-        let (index, ours) = (index(board), format!("{}-", self.name()));
-        let within = within.as_secs() as i64;
-        let (time, contents) = self
-            .connections
-            .run_aside(async |connection| {
-                let mut asked = redis::pipe();
-                asked.cmd("TIME");
-                asked.cmd("ZREVRANGE").arg(&index).arg(0).arg(board.most() - 1).arg("WITHSCORES");
-                let (time, names): ((i64, i64), Vec<(String, i64)>) = asked.query_async(connection).await?;
-                let others = names.into_iter().filter(|(name, written)| {
-                    !name.starts_with(&ours) && *written >= time.0.saturating_sub(within)
-                });
-                let keys: Vec<String> = others.map(|(name, _)| key(board, &name)).collect();
-                Ok((time, read(&keys, connection).await?))
-            })
-            .await?;
-        let now = timestamp(&redis::Value::Int(time.0), &redis::Value::Int(time.1))?;
-        Ok(Posts { now, contents })
+        let ours = format!("{}-", self.name());
+        let registered = self.registered(&index(board), board.most()).await?;
+        let others = registered
+            .names
+            .iter()
+            .filter(|(name, at)| !name.starts_with(&ours) && registered.is_within(*at, within));
+        let keys: Vec<String> = others.map(|(name, _)| key(board, name)).collect();
+        Ok(Posts { now: registered.now, contents: self.read(&keys).await? })
+    }
+
+    /// What is stored at the keys, but for those that are gone. GETRANGE, which the scripts need too, spares a right.
+    async fn read(&self, keys: &[String]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let content = |key: &str| {
+            let mut asked = redis::cmd("GETRANGE");
+            asked.arg(key).arg(0).arg(-1);
+            asked
+        };
+        let (mut contents, mut bytes) = (Vec::new(), 0);
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            for answer in self.connections.read_each(keys, content).await? {
+                let content: Vec<u8> = answer
+                    .and_then(|value| Ok(redis::from_redis_value(value)?))
+                    .map_err(|error| classify(&error))?;
+                bytes += content.len();
+                contents.extend(Some(content).filter(|content| !content.is_empty()));
+            }
+            if bytes > MOST_BYTES {
+                break;
+            }
+        }
+        Ok(contents)
     }
 
     /// This server's name beside others that share the Redis.
@@ -74,23 +72,4 @@ fn index(board: Board) -> String {
 
 fn key(board: Board, name: &str) -> String {
     format!("q1:{}:{{{name}}}", board.as_str())
-}
-
-/// What is stored at the keys, but for those that are gone. GETRANGE, which the scripts need too, spares a right.
-async fn read(keys: &[String], connection: &mut MultiplexedConnection) -> RedisResult<Vec<Vec<u8>>> {
-    let (mut contents, mut bytes) = (Vec::new(), 0);
-    for keys in keys.chunks(KEYS_AT_ONCE) {
-        let mut asked = redis::pipe();
-        for key in keys {
-            asked.cmd("GETRANGE").arg(key).arg(0).arg(-1);
-        }
-        let read: Vec<Vec<u8>> = asked.query_async(connection).await?;
-        contents.extend(read.into_iter().filter(|content| !content.is_empty()).inspect(|content| {
-            bytes += content.len();
-        }));
-        if bytes > MOST_BYTES {
-            break;
-        }
-    }
-    Ok(contents)
 }

@@ -88,11 +88,9 @@ pub(super) fn admitted<'a>(
     let [seconds, micros, tick, allowed, rebased, states @ ..] = reply else {
         return Err(malformed("admit: too short"));
     };
-    Ok(Admitted {
-        allowed: integer(allowed)? == 1,
-        tick: integer(tick)?,
-        snapshots: states_of(seconds, micros, rebased, states, accounts)?,
-    })
+    let snapshots = states_of(seconds, micros, rebased, states, accounts)?;
+    let ticks = vec![integer(tick)?; snapshots.accounts.len()];
+    Ok(Admitted { allowed: integer(allowed)? == 1, ticks, snapshots })
 }
 
 pub(super) fn snapshots<'a>(

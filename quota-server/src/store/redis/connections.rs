@@ -1,16 +1,13 @@
-use std::error::Error;
-use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool::Runtime;
-use deadpool::managed::{Object, Pool, PoolError};
-use redis::aio::MultiplexedConnection;
-use redis::io::tcp::TcpSettings;
-use redis::{AsyncConnectionConfig, ErrorKind, FromRedisValue, IntoConnectionInfo as _, RedisError};
+use redis::{Cmd, FromRedisValue, RedisResult, Value};
+use tokio::time::{Instant, timeout_at};
 
-use super::manager::Manager;
-use crate::config;
+use super::cluster::Cluster;
+use super::error::classify;
+use super::pool::{Call, Pool};
+use super::sentinel::Sentinel;
+use crate::config::{self, RedisServers};
 use crate::store::{Cause, StoreError};
 
 /// How long may take what no decision waits for: a thousand nodes with all that they report are some megabytes.
@@ -19,54 +16,63 @@ const ASIDE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the first connection may take, and its first answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The connections to one Redis: bounded, made when they are needed, dropped when they prove bad.
+/// The connections to a Redis, whatever servers it has.
 pub(super) struct Connections {
-    pool: Pool<Manager>,
+    servers: Servers,
     deadline: Duration,
     tls: bool,
 }
 
+enum Servers {
+    Single(Pool),
+    Cluster(Cluster),
+}
+
 impl Connections {
     pub(super) fn new(settings: &config::Store, url: &config::RedisUrl) -> Result<Self, StoreError> {
-        // Every call has its own deadline, in which a connection is made and answers.
-        let timeouts = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let address = url.expose().into_connection_info().map_err(|error| classify(&error))?;
-        let address = address.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let manager = Manager::new(address, timeouts).map_err(|error| classify(&error))?;
-        let pool = Pool::builder(manager)
-            .max_size(settings.pool_size)
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|error| StoreError::Unreachable(error.to_string()))?;
-        Ok(Self { pool, deadline: settings.deadline, tls: url.expose().starts_with("rediss:") })
+        let size = settings.pool_size;
+        let servers = match url.expose() {
+            RedisServers::Single(url) => Servers::Single(Pool::to(&**url, None, size)?),
+            RedisServers::Sentinel { sentinels, name, server } => {
+                let sentinel =
+                    Sentinel::new(sentinels, name, server, url.tls()).map_err(|error| classify(&error))?;
+                Servers::Single(Pool::to(&**server, Some(sentinel), size)?)
+            }
+            RedisServers::Cluster(nodes) => Servers::Cluster(Cluster::new(nodes, size)?),
+        };
+        Ok(Self { servers, deadline: settings.deadline, tls: url.tls() })
     }
 
-    /// Runs one call within the deadline, waiting for a connection included. It is never sent twice.
+    /// When a decision that begins now must be made.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.deadline
+    }
+
+    /// Runs one call on what is stored at a key, within the deadline, waiting for a connection included.
     ///
-    /// A connection that broke, or that leads to a server which takes no writes any more, is dropped with its first
-    /// error, so that the next call makes a new one, which may lead to another server.
-    pub(super) async fn run<T: FromRedisValue>(
-        &self,
-        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
-    ) -> Result<T, StoreError> {
-        self.run_within(self.deadline, call).await
+    /// It is never sent twice, but where a node of a Cluster says that the key is elsewhere, and has done nothing. A connection that broke, or that leads to a server which takes no writes any more, is
+    /// dropped with its first error, so that the next call makes a new one, which may lead to another server.
+    pub(super) async fn run<T: FromRedisValue>(&self, key: &str, call: Call<'_>) -> Result<T, StoreError> {
+        self.run_until(self.deadline(), key, call).await
     }
 
     /// The same for what no decision waits for.
     pub(super) async fn run_aside<T: FromRedisValue>(
         &self,
-        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+        key: &str,
+        call: Call<'_>,
     ) -> Result<T, StoreError> {
-        self.run_within(self.deadline.max(ASIDE_TIMEOUT), call).await
+        self.run_until(self.aside(), key, call).await
     }
 
     /// The same with time enough for a first connection. One to a port without TLS, which never answers a handshake,
     /// is an error that waiting does not mend.
     pub(super) async fn run_first<T: FromRedisValue>(
         &self,
-        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+        key: &str,
+        call: Call<'_>,
     ) -> Result<T, StoreError> {
-        match self.run_within(CONNECT_TIMEOUT, call).await {
+        match self.run_until(Instant::now() + CONNECT_TIMEOUT, key, call).await {
             Err(StoreError::Timeout(_)) if self.tls => {
                 Err(StoreError::Refused("no answer to the TLS handshake".to_owned(), Cause::Denied))
             }
@@ -74,79 +80,82 @@ impl Connections {
         }
     }
 
-    async fn run_within<T: FromRedisValue>(
+    /// The same until a moment.
+    pub(super) async fn run_until<T: FromRedisValue>(
         &self,
-        deadline: Duration,
-        call: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+        end: Instant,
+        key: &str,
+        call: Call<'_>,
     ) -> Result<T, StoreError> {
+        let began = Instant::now();
         let called = async {
-            let mut link = self.pool.get().await.map_err(from_pool)?;
-            let result = call(&mut link.connection).await.map_err(|error| classify(&error));
-            link.answered = true;
-            if let Err(error) = &result
-                && matches!(error.cause(), Cause::Connection | Cause::Readonly | Cause::Busy | Cause::Denied)
-            {
-                drop(Object::take(link));
+            match &self.servers {
+                Servers::Single(pool) => pool.call(call, false).await?.map_err(|error| classify(&error)),
+                Servers::Cluster(cluster) => cluster.call(key, call).await,
             }
-            result
         };
-        tokio::time::timeout(deadline, called).await.map_err(|_| StoreError::Timeout(deadline))?
+        timeout_at(end, called).await.unwrap_or_else(|_| {
+            self.doubt();
+            Err(StoreError::Timeout(end - began))
+        })
     }
-}
 
-fn from_pool(error: PoolError<RedisError>) -> StoreError {
-    match error {
-        PoolError::Backend(error) => classify(&error),
-        other => StoreError::Unreachable(other.to_string()),
-    }
-}
-
-/// What an error of Redis means for its caller. The messages carry no password: Redis never repeats one.
-fn classify(error: &RedisError) -> StoreError {
-    let cause = match (error.kind(), code(error.code(), error.detail())) {
-        (ErrorKind::Io, _) if is_broken_tls(error) => Cause::Denied,
-        (ErrorKind::Io, _) => return StoreError::Unreachable(error.to_string()),
-        (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => Cause::Denied,
-        (_, Some("READONLY")) => Cause::Readonly,
-        (_, Some("LOADING" | "BUSY" | "MASTERDOWN" | "NOREPLICAS" | "TRYAGAIN" | "CLUSTERDOWN")) => {
-            Cause::Busy
+    /// Runs a command that reads one key, on each of many keys, for what no decision waits for. Those on one server take
+    /// one round trip.
+    pub(super) async fn read_each(
+        &self,
+        keys: &[String],
+        command: impl Fn(&str) -> Cmd,
+    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
         }
-        (_, Some("OOM")) => Cause::Memory,
-        _ => return StoreError::Malformed(error.to_string()),
-    };
-    StoreError::Refused(error.to_string(), cause)
-}
+        let commands: Vec<Cmd> = keys.iter().map(|key| command(key)).collect();
+        let commands: Vec<&Cmd> = commands.iter().collect();
+        let end = self.aside();
+        let called = async {
+            match &self.servers {
+                Servers::Single(pool) => pool.read(&commands).await,
+                Servers::Cluster(cluster) => cluster.read_each(keys, &commands).await,
+            }
+        };
+        timeout_at(end, called).await.unwrap_or_else(|_| {
+            self.doubt();
+            Err(StoreError::Timeout(self.deadline.max(ASIDE_TIMEOUT)))
+        })
+    }
 
-/// The code of an error. Before Redis 7.0, what fails within a script comes as an error of the script, and its own
-/// code is in the text: `Error running script (call to f_…): @user_script:155: @user_script: 155: -READONLY You can't …`.
-fn code<'a>(code: Option<&'a str>, detail: Option<&'a str>) -> Option<&'a str> {
-    let of_script = detail.filter(|detail| detail.starts_with("Error running script"));
-    let within =
-        of_script.and_then(|detail| detail.split(": -").nth(1)).and_then(|rest| rest.split(' ').next());
-    within.or(code)
-}
+    /// Of each server that takes writes, a key that it holds.
+    pub(super) async fn key_of_each(&self, key: &str) -> Result<Vec<String>, StoreError> {
+        match &self.servers {
+            Servers::Single(_) => Ok(vec![key.to_owned()]),
+            Servers::Cluster(cluster) => timeout_at(self.aside(), cluster.key_of_each(key))
+                .await
+                .unwrap_or(Err(StoreError::Timeout(self.deadline.max(ASIDE_TIMEOUT)))),
+        }
+    }
 
-/// Whether TLS failed, most likely for the certificate: rustls says so as data that is invalid.
-fn is_broken_tls(error: &RedisError) -> bool {
-    let cause = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
-    let io = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
-    io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData)
-}
+    /// Which of the keys may be in one call, by their places.
+    pub(super) fn together(&self, keys: &[String]) -> Vec<Vec<usize>> {
+        match &self.servers {
+            Servers::Single(_) => vec![(0..keys.len()).collect()],
+            Servers::Cluster(_) => Cluster::by_slot(keys),
+        }
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Whether keys may be on several servers.
+    pub(super) const fn are_many(&self) -> bool {
+        matches!(self.servers, Servers::Cluster(_))
+    }
 
-    #[test]
-    fn the_code_of_a_script_s_error_is_found_in_old_and_new_servers() {
-        let old = "Error running script (call to f_f012): @user_script:155: @user_script: 155: -READONLY You can't \
-                   write against a read only replica.";
-        assert_eq!(code(Some("ERR"), Some(old)), Some("READONLY"));
-        assert_eq!(
-            code(Some("READONLY"), Some("You can't write against a read only replica.")),
-            Some("READONLY")
-        );
-        assert_eq!(code(Some("ERR"), Some("ARGV[1] is no bucket length: -OOM")), Some("ERR"));
-        assert_eq!(code(None, None), None);
+    fn aside(&self) -> Instant {
+        Instant::now() + self.deadline.max(ASIDE_TIMEOUT)
+    }
+
+    /// A node that does not answer may have handed over to another.
+    fn doubt(&self) {
+        if let Servers::Cluster(cluster) = &self.servers {
+            cluster.doubt();
+        }
     }
 }

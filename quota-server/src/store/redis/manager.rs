@@ -3,9 +3,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, RecycleResult};
+use deadpool::managed::{self, Manager as _, Metrics, RecycleResult};
 use redis::aio::{AsyncPushSender, MultiplexedConnection, SendError};
 use redis::{AsyncConnectionConfig, ConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError};
+
+use super::sentinel::Sentinel;
 
 /// A connection that was used so recently, and answered, is used again as it is.
 const FRESH: Duration = Duration::from_secs(1);
@@ -14,6 +16,9 @@ const FRESH: Duration = Duration::from_secs(1);
 /// server that is none, so that a decision takes one round trip.
 pub(super) struct Manager {
     redis: deadpool_redis::Manager,
+    /// Where it, rather than the address, says where a connection leads.
+    sentinel: Option<Sentinel>,
+    config: AsyncConnectionConfig,
     breaks: Breaks,
 }
 
@@ -31,14 +36,32 @@ pub(super) struct Link {
 }
 
 impl Manager {
-    pub(super) fn new(address: ConnectionInfo, config: AsyncConnectionConfig) -> Result<Self, RedisError> {
+    pub(super) fn new(
+        address: ConnectionInfo,
+        sentinel: Option<Sentinel>,
+        config: AsyncConnectionConfig,
+    ) -> Result<Self, RedisError> {
         let breaks = Breaks::default();
-        // Only RESP3 connections tell when they are closed.
-        let settings = address.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let config = config.set_push_sender(breaks.clone());
-        let redis = deadpool_redis::Manager::new_with_config(address.set_redis_settings(settings), config)?;
-        Ok(Self { redis, breaks })
+        let redis = deadpool_redis::Manager::new_with_config(that_tells(address), config.clone())?;
+        Ok(Self { redis, sentinel, config, breaks })
     }
+
+    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+        match &self.sentinel {
+            None => self.redis.create().await,
+            Some(sentinel) => {
+                let address = that_tells(sentinel.primary().await?);
+                redis::Client::open(address)?.get_multiplexed_async_connection_with_config(&self.config).await
+            }
+        }
+    }
+}
+
+/// Only RESP3 connections tell when they are closed.
+fn that_tells(address: ConnectionInfo) -> ConnectionInfo {
+    let settings = address.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+    address.set_redis_settings(settings)
 }
 
 impl Breaks {
@@ -62,7 +85,7 @@ impl managed::Manager for Manager {
 
     async fn create(&self) -> Result<Link, RedisError> {
         let breaks = self.breaks.count();
-        Ok(Link { connection: self.redis.create().await?, answered: false, breaks })
+        Ok(Link { connection: self.connect().await?, answered: false, breaks })
     }
 
     async fn recycle(&self, link: &mut Link, metrics: &Metrics) -> RecycleResult<RedisError> {

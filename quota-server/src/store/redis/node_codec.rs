@@ -78,28 +78,20 @@ pub(super) fn calibrated(reply: &[Value], report: &NodeReport) -> Result<Calibra
     })
 }
 
-/// The names in a reply of the script `nodes`.
-pub(super) fn names(reply: &[Value]) -> impl Iterator<Item = &str> {
-    reply.iter().skip(2).filter_map(|name| match name {
-        Value::BulkString(name) => std::str::from_utf8(name).ok(),
-        _ => None,
-    })
-}
-
 /// The nodes of those names, of which state, report and callers are `stored`. One that has just been forgotten is no more.
 pub(super) fn nodes(
-    reply: &[Value],
+    now: Timestamp,
+    names: &[&str],
     stored: &[Option<Value>],
     caller: [u8; CALLER],
 ) -> Result<Nodes, StoreError> {
-    let [seconds, micros, ..] = reply else { return Err(malformed("nodes: too short")) };
-    let mut nodes = Nodes { now: timestamp(seconds, micros)?, nodes: Vec::new(), unreadable: 0 };
-    for (name, fields) in names(reply).zip(stored) {
+    let mut nodes = Nodes { now, nodes: Vec::new(), unreadable: 0 };
+    for (name, fields) in names.iter().zip(stored) {
         match fields {
             Some(Value::Array(fields)) if fields.iter().all(|field| *field == Value::Nil) => {}
             Some(Value::Array(fields)) => match node_state(fields) {
                 Some(state) => {
-                    nodes.nodes.push(Node { name: name.into(), state, ours: ours(fields, caller) });
+                    nodes.nodes.push(Node { name: (*name).into(), state, ours: ours(fields, caller) });
                 }
                 None => nodes.unreadable += 1,
             },

@@ -4,31 +4,46 @@ use std::collections::HashMap;
 
 use redis::FromRedisValue;
 
-use super::RedisStore;
+use super::pool::Call;
+use super::{PROBE, RedisStore};
 use crate::store::{Cause, Danger, Safety, StoreError};
 
 impl RedisStore {
+    /// Of several servers, the least safe is as safe as all of them.
     pub(super) async fn read_safety(&self) -> Result<Safety, StoreError> {
-        let memory: Option<String> = self.ask("INFO", &["memory"]).await?;
-        let persistence: Option<String> = self.ask("INFO", &["persistence"]).await?;
-        let save: Option<HashMap<String, String>> = self.ask("CONFIG", &["GET", "save"]).await?;
-        Ok(Safety {
-            eviction: eviction(memory.as_deref()),
-            persistence: self::persistence(
-                persistence.as_deref(),
-                save.as_ref().and_then(|save| save.get("save")),
-            ),
-        })
+        let mut all = Safety { eviction: Danger::No, persistence: Danger::No };
+        for key in self.connections.key_of_each(PROBE).await? {
+            let memory: Option<String> = self.ask(&key, "INFO", &["memory"]).await?;
+            let persistence: Option<String> = self.ask(&key, "INFO", &["persistence"]).await?;
+            let save: Option<HashMap<String, String>> = self.ask(&key, "CONFIG", &["GET", "save"]).await?;
+            let save = save.as_ref().and_then(|save| save.get("save"));
+            all.eviction = worst(all.eviction, eviction(memory.as_deref()));
+            all.persistence = worst(all.persistence, self::persistence(persistence.as_deref(), save));
+        }
+        Ok(all)
     }
 
-    /// `None`: it is not permitted, or not known there.
-    async fn ask<T: FromRedisValue>(&self, command: &str, args: &[&str]) -> Result<Option<T>, StoreError> {
+    /// Asks the server that holds a key. `None`: it is not permitted, or not known there.
+    async fn ask<T: FromRedisValue>(
+        &self,
+        key: &str,
+        command: &str,
+        args: &[&str],
+    ) -> Result<Option<T>, StoreError> {
         let mut asked = redis::cmd(command);
         asked.arg(args);
-        match self.connections.run_aside(async |connection| asked.query_async(connection).await).await {
+        match self.connections.run_aside(key, Call::Command(&asked)).await {
             Err(error) if matches!(error.cause(), Cause::Denied | Cause::Malformed) => Ok(None),
             answer => answer.map(Some),
         }
+    }
+}
+
+fn worst(one: Danger, other: Danger) -> Danger {
+    match (one, other) {
+        (Danger::Yes, _) | (_, Danger::Yes) => Danger::Yes,
+        (Danger::Unknown, _) | (_, Danger::Unknown) => Danger::Unknown,
+        (Danger::No, Danger::No) => Danger::No,
     }
 }
 

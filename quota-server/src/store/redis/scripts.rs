@@ -10,7 +10,8 @@ const BOOK: &str = include_str!("../../../../lua/book.lua");
 const WORDS: &str = include_str!("../../../../lua/words.lua");
 const SAY: &str = include_str!("../../../../lua/say.lua");
 const RESTORE: &str = include_str!("../../../../lua/restore.lua");
-const NODES: &str = include_str!("../../../../lua/nodes.lua");
+const REGISTER: &str = include_str!("../../../../lua/register.lua");
+const REGISTERED: &str = include_str!("../../../../lua/registered.lua");
 
 /// How the scripts read the clock.
 const CLOCK: &str = "redis.call('TIME')";
@@ -22,7 +23,8 @@ pub struct Scripts {
     pub(super) settle: Script,
     pub(super) standing: Script,
     pub(super) calibrate: Script,
-    pub(super) nodes: Script,
+    pub(super) register: Script,
+    pub(super) registered: Script,
     pub(super) words: Script,
     pub(super) say: Script,
     pub(super) restore: Script,
@@ -46,7 +48,8 @@ impl Scripts {
             settle: of_accounts(SETTLE),
             standing: of_accounts(STANDING),
             calibrate: script(&format!("{BLAME}{CALIBRATE}")),
-            nodes: script(NODES),
+            register: script(REGISTER),
+            registered: script(REGISTERED),
             words: of_book(WORDS),
             say: of_book(SAY),
             restore: of_book(RESTORE),

@@ -8,6 +8,7 @@ use redis::{Script, Value};
 
 use super::RedisStore;
 use super::codec::{integer, malformed, push, read, small, timestamp};
+use super::pool::Call;
 use crate::store::{Heard, Saying, StoreError, Words};
 
 const KEY: &str = "q1:overrides";
@@ -77,7 +78,7 @@ impl RedisStore {
         for arg in args {
             call.arg(arg);
         }
-        self.connections.run_aside(async |connection| call.invoke_async(connection).await).await
+        self.connections.run_aside(KEY, Call::Script(&call)).await
     }
 }
 
