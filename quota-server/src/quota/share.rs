@@ -43,7 +43,8 @@ impl Quota {
         // It compares once more: what is left may be another's by now. A store that fails grants nothing, and says so itself.
         let admitted = self.store.admit(limited, amounts).await.ok().filter(|admitted| admitted.allowed)?;
         self.metrics.shares.inc();
-        Some(Share { reservation: Reservation { tick: admitted.tick, amounts }, lasts: LASTS })
+        let accounts = request.accounts.as_slice();
+        Some(Share { reservation: Reservation::new(accounts, &admitted.ticks, amounts), lasts: LASTS })
     }
 }
 
