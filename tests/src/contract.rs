@@ -45,8 +45,8 @@ pub struct Fixture {
 
 enum Servers {
     None,
-    Single { _server: RedisServer },
-    Sentinel { _servers: RedisSentinel },
+    Single { _server: Box<RedisServer> },
+    Sentinel { _servers: Box<RedisSentinel> },
     Cluster(RedisCluster),
 }
 
@@ -68,14 +68,14 @@ impl Fixture {
     pub async fn redis() -> Self {
         let server = RedisServer::start().await;
         let clock = StoreClock::in_redis(&server).await;
-        Self::shared(&server.url(), clock, Servers::Single { _server: server })
+        Self::shared(&server.url(), clock, Servers::Single { _server: Box::new(server) })
     }
 
     /// The same in one that Sentinels watch.
     pub async fn sentinel() -> Self {
         let servers = RedisSentinel::start().await;
         let clock = StoreClock::in_redis(servers.primary()).await;
-        Self::shared(&servers.url(), clock, Servers::Sentinel { _servers: servers })
+        Self::shared(&servers.url(), clock, Servers::Sentinel { _servers: Box::new(servers) })
     }
 
     /// The same in a Cluster.

@@ -43,14 +43,14 @@ struct Seen {
 }
 
 enum Servers {
-    Single(RedisServer),
-    Sentinel(RedisSentinel),
+    Single(Box<RedisServer>),
+    Sentinel(Box<RedisSentinel>),
     Cluster(RedisCluster),
 }
 
 impl Servers {
     async fn single() -> Self {
-        Self::Single(RedisServer::start().await)
+        Self::Single(Box::new(RedisServer::start().await))
     }
 
     fn url(&self) -> String {
@@ -213,7 +213,7 @@ async fn a_minute_on_a_cluster() {
 
 #[tokio::test]
 async fn a_minute_behind_sentinels() {
-    agree(Servers::Sentinel(RedisSentinel::start().await), Duration::from_secs(60), 1_000).await;
+    agree(Servers::Sentinel(Box::new(RedisSentinel::start().await)), Duration::from_secs(60), 1_000).await;
 }
 
 /// Buckets of 100 ms, whose ticks need more than the four bytes that a mark has for them.
