@@ -12,7 +12,10 @@ use crate::concurrency::{Calibration, Limits, RpcSettings};
 use crate::credential::Credential;
 use crate::pool::Pool;
 use crate::shed::SheddingSettings;
-use crate::{Client, InvalidPressureSettings, InvalidSetting, PressureSettings, RequestCgroups, Settings};
+use crate::{
+    CheckSettings, Client, InvalidPressureSettings, InvalidSetting, PressureSettings, RequestCgroups,
+    Settings,
+};
 
 /// Moments further off could not be told.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
@@ -135,6 +138,7 @@ impl Builder {
         self.settings.node = node.unwrap_or(self.settings.node);
         self.settings.deadline = deadline.unwrap_or(self.settings.deadline);
         self.settings.pressure = settings.pressure;
+        self.settings.checks = settings.checks;
         if !endpoints.is_empty() {
             self.endpoints = endpoints;
         }
@@ -187,6 +191,12 @@ impl Builder {
     /// How often children are sampled and what was consumed is reported. 1 s unless set.
     pub fn report_interval(mut self, interval: Duration) -> Self {
         self.settings.report_interval = interval;
+        self
+    }
+
+    /// How requests are decided on. Strictly unless set.
+    pub fn checks(mut self, settings: CheckSettings) -> Self {
+        self.settings.checks = settings;
         self
     }
 

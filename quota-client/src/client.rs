@@ -7,15 +7,17 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::builder::{Builder, Protection};
-use crate::local::{Early, Hold, judge};
-use crate::pool::{NoAnswer, Pool};
+use crate::local::{Early, Hold, Share, Taken, judge};
+use crate::payers::Payers;
+use crate::pool::{NoAnswer, Pool, Service};
 use crate::request::Sound;
 use crate::shared::Shared;
 use crate::shed::SheddingMode;
+use crate::trace::TraceContext;
 use crate::work::Reservation;
 use crate::{
-    Admission, Decision, Denial, Meter, Permit, PressureSample, PressureSettings, Request, RequestCgroups,
-    Stats, backoff, reporter, status,
+    Admission, CheckSettings, Decision, Denial, Meter, Permit, PressureSample, PressureSettings, Request,
+    RequestCgroups, Stats, backoff, reporter, status,
 };
 
 /// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
@@ -37,6 +39,7 @@ pub(crate) struct Options {
     pub(crate) report_interval: Duration,
     /// How long one attempt to send a report may take.
     pub(crate) report_deadline: Duration,
+    pub(crate) checks: CheckSettings,
     pub(crate) pressure: PressureSettings,
 }
 
@@ -51,6 +54,7 @@ impl Default for Options {
             deadline: DEADLINE,
             report_interval: Duration::from_secs(1),
             report_deadline: Duration::from_secs(5),
+            checks: CheckSettings::default(),
             pressure: PressureSettings::default(),
         }
     }
@@ -80,7 +84,8 @@ impl Client {
     /// Refused without asking, but for one request a second: what names an account whose earlier refusal stands. Where the
     /// service does not answer, the limits that it last told are enforced on what is used on this fileserver; where none
     /// are known, the request is allowed. It is refused where the service answers that it cannot check and is set to
-    /// refuse then.
+    /// refuse then. In [local mode](crate::CheckMode::Local) most requests of accounts that ask often are allowed by a share,
+    /// without asking.
     ///
     /// The question is never sent twice, since each answer may have reserved something.
     pub async fn admit(&self, request: &Request) -> Decision {
@@ -89,13 +94,25 @@ impl Client {
         let Some(mut request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
-        let (refusal, cut) = {
-            let (mut local, accounts) = (self.shared.local.lock(), request.payers.accounts());
-            (local.refusal(accounts, now), local.cuts(accounts))
-        };
+        let (refusal, cut, by_share) = self.known(&request, now);
         if let Some(denial) = refusal {
             return Decision::Deny(self.remembered(&denial));
         }
+        let wanted = match by_share {
+            ByShare::Admitted { reservation, renew } => {
+                if let Some(wanted) = renew {
+                    tokio::spawn(self.clone().renew(
+                        request.rpc.to_owned(),
+                        Arc::clone(&request.payers),
+                        wanted,
+                    ));
+                }
+                self.shared.count(|stats| stats.allowed_by_share += 1);
+                let meter = self.begin(&request, true, Some(reservation), None);
+                return Decision::Allow(Admission::new(meter, true));
+            }
+            ByShare::Asked { wanted } => wanted,
+        };
         let price = (!cut.is_empty()).then(|| self.expect(&mut request, &cut, now));
         let (used_here, early) = {
             let mut usage = self.shared.usage.lock();
@@ -103,12 +120,15 @@ impl Client {
             let hold = price.and_then(|price| Hold::reserve(&mut usage, &request.payers, price, now));
             (used_here, Early::new(&self.shared.usage, &request.payers, hold))
         };
-        let check = || request.to_check(&self.shared.settings.node, used_here);
-        let answer = self
-            .shared
-            .pool
-            .ask(check, deadline, |mut client, check| async move { client.check(check).await })
-            .await;
+        let check = || request.to_check(&self.shared.settings.node, used_here, wanted);
+        let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
+            request.trace.write(check.metadata_mut());
+            async move { client.check(check).await }
+        };
+        let answer = self.shared.pool.ask(check, deadline, ask).await;
+        if !wanted.is_zero() {
+            self.take_in_share(&request.payers, answer.as_ref().ok(), now);
+        }
         let now = Instant::now();
         match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {
@@ -147,6 +167,65 @@ impl Client {
                 self.without_the_service(&request, &reason, now)
             }
         }
+    }
+
+    /// What is known here of a request: whether a refusal stands, for which resources its accounts are cut, and whether it is
+    /// admitted by a share. Who is refused or cut has none.
+    fn known(
+        &self,
+        request: &Sound<'_>,
+        now: Instant,
+    ) -> (Option<Denial>, Vec<(Account, Resource)>, ByShare) {
+        let (payers, accounts) = (&request.payers, request.payers.accounts());
+        let mut local = self.shared.local.lock();
+        let (refusal, cut) = (local.refusal(accounts, now), local.cuts(accounts));
+        let asked = ByShare::Asked { wanted: Cost::ZERO };
+        if !self.shared.settings.checks.is_local(request.rpc) {
+            return (refusal, cut, asked);
+        }
+        if refusal.is_some() || !cut.is_empty() {
+            let ended = local.end_share(payers);
+            drop(local);
+            ended.into_iter().for_each(|share| self.shared.give_back(payers, share));
+            return (refusal, cut, asked);
+        }
+        // What it would reserve has to be known.
+        let Some(price) = request.price_or(|rpc| local.price(rpc)) else { return (refusal, cut, asked) };
+        let by_share = match local.take(payers, price, now) {
+            Taken::ByShare { token, renew } => {
+                ByShare::Admitted { reservation: Reservation::of_share(token, price), renew }
+            }
+            Taken::Ask { wanted } => ByShare::Asked { wanted },
+        };
+        (refusal, cut, by_share)
+    }
+
+    /// Asks for a share, while requests are admitted by the one before.
+    async fn renew(self, rpc: String, payers: Arc<Payers>, wanted: Cost) {
+        let asked = Instant::now();
+        // It is of no request.
+        let trace = TraceContext::default();
+        let request = Sound::for_a_share(&rpc, payers, &trace);
+        let used_here = self.shared.usage.lock().here(&request.payers, asked);
+        let check = || request.to_check(&self.shared.settings.node, used_here, wanted);
+        let deadline = asked + self.shared.settings.deadline;
+        let answer = self
+            .shared
+            .pool
+            .ask(check, deadline, |mut client, check| async move { client.check(check).await })
+            .await;
+        self.take_in_share(&request.payers, answer.as_ref().ok(), asked);
+        if let Ok(Answer::Deny(_)) = self.read(answer, &request, Instant::now()) {
+            let ended = self.shared.local.lock().end_share(&request.payers);
+            ended.into_iter().for_each(|share| self.shared.give_back(&request.payers, share));
+        }
+    }
+
+    /// A share was asked for at a moment: keeps what was granted, and gives back what is left of the one before.
+    fn take_in_share(&self, payers: &Arc<Payers>, answer: Option<&v1::CheckResponse>, asked: Instant) {
+        let share = answer.and_then(|answer| Share::granted(answer.share.as_ref()?, asked));
+        let before = self.shared.local.lock().granted(payers, share);
+        before.into_iter().for_each(|share| self.shared.give_back(payers, share));
     }
 
     /// Decides by what is known here.
@@ -339,6 +418,14 @@ impl Client {
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
+}
+
+/// What becomes of a request by way of shares.
+enum ByShare {
+    /// It is admitted; with `renew`, the next share is to be asked for.
+    Admitted { reservation: Reservation, renew: Option<Cost> },
+    /// The service is to be asked, and for a share of so much.
+    Asked { wanted: Cost },
 }
 
 /// Allowed by what is known here.

@@ -39,7 +39,8 @@ pub enum Classification {
 /// A refused request does not reach the service: a gRPC request is answered with the [`Status`] of the [`Denial`],
 /// any other with its 429 or 503. Of the others the bytes of both bodies are counted, until the body of the response has
 /// ended or is dropped; that is how long a permit is held, too. The [`Meter`] is among the request's extensions, so that
-/// the service can add its children.
+/// the service can add its children. Where a request says in its headers which trace it is a part of, the question to the quota
+/// service says so too, unless the classifier has [named another place in it](Request::trace).
 ///
 /// A request that is ended, since the machine is overloaded, is answered like a refused one where the service has not
 /// answered yet. Else its body ends: of gRPC with the trailers of the status, of others with an error, so that it does not
@@ -106,7 +107,8 @@ where
         Box::pin(async move {
             let deadline = deadline::of(&parts.headers);
             // Held until there is a response, since the service may drop the request before.
-            let Admitted { meter, permit } = match admit(&client, classification, deadline).await {
+            let admitted = admit(&client, classification, &parts.headers, deadline).await;
+            let Admitted { meter, permit } = match admitted {
                 Ok(admitted) => admitted,
                 Err(denial) => return Ok(refusal(denial, is_grpc)),
             };
@@ -147,16 +149,20 @@ struct Admitted {
 async fn admit(
     client: &Client,
     classification: Classification,
+    headers: &HeaderMap,
     deadline: Option<Instant>,
 ) -> Result<Admitted, Denial> {
     match classification {
-        Classification::Check(request) => match client.admit(&request).await {
-            Decision::Allow(admission) => {
-                let permit = client.acquire(&request, deadline).await?;
-                Ok(Admitted { meter: Some(admission.meter()), permit })
+        Classification::Check(request) => {
+            let request = request.trace_unless_said(headers);
+            match client.admit(&request).await {
+                Decision::Allow(admission) => {
+                    let permit = client.acquire(&request, deadline).await?;
+                    Ok(Admitted { meter: Some(admission.meter()), permit })
+                }
+                Decision::Deny(denial) => Err(denial),
             }
-            Decision::Deny(denial) => Err(denial),
-        },
+        }
         Classification::MeterOnly(request) => {
             Ok(Admitted { meter: Some(client.meter(&request)), permit: None })
         }

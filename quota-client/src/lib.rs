@@ -99,6 +99,7 @@
 mod backoff;
 mod builder;
 mod cgroup;
+mod checks;
 mod client;
 mod concurrency;
 mod credential;
@@ -124,6 +125,7 @@ mod shared;
 mod shed;
 mod stats;
 mod status;
+mod trace;
 mod usage;
 mod work;
 
@@ -137,6 +139,7 @@ struct Page;
 
 pub use builder::{BuildError, Builder};
 pub use cgroup::{CgroupSettings, RequestCgroup, RequestCgroups};
+pub use checks::{CheckMode, CheckSettings};
 pub use client::Client;
 pub use concurrency::{
     Calibration, InvalidDescriptor, InvalidSetting, LimitSettings, Order, Per, Permit, Reason, Refusal,

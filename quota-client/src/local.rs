@@ -10,7 +10,9 @@ mod judge;
 mod limits;
 mod phase;
 mod prices;
+mod shares;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quota_core::{Account, Cost, Kind, Resource};
@@ -22,12 +24,15 @@ use self::denials::Denials;
 use self::limits::Limits;
 use self::phase::Phase;
 use self::prices::Prices;
+use self::shares::Shares;
 use crate::Denial;
+use crate::payers::Payers;
 
 pub(crate) use self::early::Early;
 pub(crate) use self::hold::Hold;
 pub(crate) use self::judge::judge;
 pub(crate) use self::limits::Comparisons;
+pub(crate) use self::shares::{Share, Taken};
 
 /// Pure state: the time is an argument. Everything in it is bounded.
 #[derive(Debug, Default)]
@@ -36,6 +41,7 @@ pub(crate) struct Local {
     cuts: Cuts,
     prices: Prices,
     denials: Denials,
+    shares: Shares,
     phase: Phase,
 }
 
@@ -129,6 +135,27 @@ impl Local {
     /// What an RPC was last expected to cost; none where that is not known.
     pub(crate) fn price(&self, rpc: &str) -> Option<Cost> {
         self.prices.of(rpc)
+    }
+
+    /// What is to become of a request of these accounts that is not refused: it may be admitted by a share, where the service
+    /// knows what was used here.
+    pub(crate) fn take(&mut self, payers: &Arc<Payers>, price: Cost, now: Instant) -> Taken {
+        if self.is_known() { self.shares.take(payers, price, now) } else { Taken::Ask { wanted: Cost::ZERO } }
+    }
+
+    /// The service was asked for a share, and granted this one, if any. Returns what is to be given back instead.
+    pub(crate) fn granted(&mut self, payers: &Payers, share: Option<Share>) -> Option<Share> {
+        self.shares.granted(payers, share)
+    }
+
+    /// Nobody is admitted any more by the share of these accounts. Returns it, to be given back.
+    pub(crate) fn end_share(&mut self, payers: &Payers) -> Option<Share> {
+        self.shares.end(payers)
+    }
+
+    /// The shares that have ended, to be given back.
+    pub(crate) fn sweep_shares(&mut self, now: Instant) -> Vec<(Arc<Payers>, Share)> {
+        self.shares.sweep(now)
     }
 
     /// The service is away, or its store is: a request was not checked, or a report not taken.

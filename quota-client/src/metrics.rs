@@ -74,6 +74,7 @@ impl Metrics {
         }
         for (outcome, count) in [
             ("allowed", stats.allowed),
+            ("allowed_by_share", stats.allowed_by_share),
             ("allowed_locally", stats.allowed_locally),
             ("allowed_unchecked", stats.allowed_unchecked - stats.allowed_locally),
             ("denied", stats.denied),

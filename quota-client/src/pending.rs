@@ -1,5 +1,6 @@
 //! What is to be reported, as pure state: bounded in number and in age, merged where nothing is lost by it.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub(crate) struct Finished {
 /// Part of a reservation, given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
-    pub(crate) reservation: String,
+    pub(crate) reservation: Arc<str>,
     pub(crate) amounts: Cost,
 }
 
@@ -53,8 +54,8 @@ pub(crate) struct Release {
 pub(crate) struct Pending {
     /// Of the current interval.
     open: Vec<Spent>,
-    /// Where in `open` the charges are that have no release and end no request.
-    mergeable: HashMap<Arc<Payers>, usize>,
+    /// Where in `open` the charges are that end no request, by who pays and of which reservation they give back.
+    mergeable: HashMap<(Arc<Payers>, Option<Arc<str>>), usize>,
     /// Of earlier intervals, each with its interval's end; oldest first.
     closed: VecDeque<(Instant, Spent)>,
     in_flight: usize,
@@ -67,13 +68,12 @@ pub(crate) struct Pending {
 impl Pending {
     /// Adds to the current interval. Where too many wait, the oldest is dropped.
     pub(crate) fn add(&mut self, spent: Spent, now: Instant) {
-        if spent.release.is_none() && spent.finished.is_none() {
-            if let Some(at) = self.mergeable.get(&spent.payers) {
-                let cost = &mut self.open[*at].cost;
-                *cost = cost.plus(spent.cost);
-                return;
+        if spent.finished.is_none() {
+            let reservation = spent.release.as_ref().map(|release| Arc::clone(&release.reservation));
+            match self.mergeable.entry((Arc::clone(&spent.payers), reservation)) {
+                Entry::Occupied(at) => return self.open[*at.get()].merge(&spent),
+                Entry::Vacant(at) => drop(at.insert(self.open.len())),
             }
-            self.mergeable.insert(Arc::clone(&spent.payers), self.open.len());
         }
         self.open.push(spent);
         if self.open.len() + self.closed.len() > MAX_PENDING {
@@ -133,9 +133,17 @@ impl Pending {
 }
 
 impl Spent {
+    /// Adds what others of the same reservation spent and give back.
+    fn merge(&mut self, other: &Self) {
+        self.cost = self.cost.plus(other.cost);
+        if let (Some(release), Some(more)) = (&mut self.release, &other.release) {
+            release.amounts = release.amounts.plus(more.amounts);
+        }
+    }
+
     fn into_charge(self, age: Duration) -> v1::Charge {
         let (reservation, release) = match self.release {
-            Some(Release { reservation, amounts }) => (reservation, Some(amounts.into())),
+            Some(Release { reservation, amounts }) => (reservation.as_ref().to_owned(), Some(amounts.into())),
             None => (String::new(), None),
         };
         let finished =

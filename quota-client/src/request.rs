@@ -1,10 +1,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::HeaderMap;
 use quota_core::{Account, Cost, InvalidAccount, Kind, PerKind};
 use quota_proto::{Invalid, check_label, v1};
 
 use crate::payers::Payers;
+use crate::trace::TraceContext;
 
 /// A piece of work: what is asked for, and who pays.
 ///
@@ -21,6 +23,7 @@ pub struct Request {
     class: String,
     price: Option<Cost>,
     address: Option<IpAddr>,
+    trace: TraceContext,
 }
 
 /// What of a request the service takes.
@@ -29,6 +32,7 @@ pub(crate) struct Sound<'a> {
     class: &'a str,
     price: Option<Cost>,
     pub(crate) payers: Arc<Payers>,
+    pub(crate) trace: &'a TraceContext,
 }
 
 impl Request {
@@ -70,6 +74,20 @@ impl Request {
         self
     }
 
+    /// The trace that it is a part of, by the headers `traceparent` and `tracestate` (W3C Trace Context): those of the request
+    /// that came in, or of a span of the fileserver's own. The question to the service carries them, so that the service's
+    /// spans are in the same trace. The [`QuotaLayer`](crate::QuotaLayer) does this where the classifier has not.
+    #[must_use]
+    pub fn trace(mut self, headers: &HeaderMap) -> Self {
+        self.trace = TraceContext::of(headers);
+        self
+    }
+
+    /// The same, unless it is said already.
+    pub(crate) fn trace_unless_said(self, headers: &HeaderMap) -> Self {
+        if self.trace.is_none() { self.trace(headers) } else { self }
+    }
+
     fn named(mut self, kind: Kind, id: String) -> Self {
         self.unsound[kind] = Arc::make_mut(&mut self.payers).set(kind, id).err();
         self
@@ -90,7 +108,8 @@ impl Request {
             faults
                 .extend(unsound.as_ref().map(|(_, fault)| Invalid::new(format!("accounts.{kind}"), *fault)));
         }
-        (Sound { rpc, class, price: self.price, payers: Arc::clone(&self.payers) }, faults)
+        let payers = Arc::clone(&self.payers);
+        (Sound { rpc, class, price: self.price, payers, trace: &self.trace }, faults)
     }
 
     /// What it names of this kind, in its one spelling; as it is where it has none, since it must not go free.
@@ -114,6 +133,11 @@ impl Request {
 }
 
 impl Sound<'_> {
+    /// One that reserves nothing: only a share is asked for.
+    pub(crate) fn for_a_share<'a>(rpc: &'a str, payers: Arc<Payers>, trace: &'a TraceContext) -> Sound<'a> {
+        Sound { rpc, class: "", price: Some(Cost::ZERO), payers, trace }
+    }
+
     /// The RPC whose price in the service's table is its price; none where it brings a price of its own.
     pub(crate) fn priced_by_table(&self) -> Option<&str> {
         self.price.is_none().then_some(self.rpc)
@@ -134,7 +158,12 @@ impl Sound<'_> {
         }
     }
 
-    pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {
+    pub(crate) fn to_check(
+        &self,
+        node: &str,
+        used_here: v1::UsedHere,
+        share_wanted: Cost,
+    ) -> v1::CheckRequest {
         v1::CheckRequest {
             node: node.to_owned(),
             rpc: self.rpc.to_owned(),
@@ -142,6 +171,7 @@ impl Sound<'_> {
             class: self.class.to_owned(),
             price: self.price.map(v1::Cost::from),
             used_here: Some(used_here),
+            share_wanted: (!share_wanted.is_zero()).then(|| share_wanted.into()),
         }
     }
 }

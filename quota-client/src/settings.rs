@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 pub(crate) use self::concurrency::RpcTable;
 use crate::cgroup::CgroupSettings;
+use crate::checks::CheckSettings;
 use crate::concurrency::{Calibration, RpcSettings};
 use crate::pressure;
 use crate::shed::SheddingSettings;
@@ -37,6 +38,8 @@ pub struct Settings {
     /// How long a decision may take; see [`Builder::deadline`](crate::Builder::deadline).
     #[serde(with = "duration::optional")]
     pub deadline: Option<Duration>,
+    /// How requests are decided on.
+    pub checks: CheckSettings,
     /// From where on a signal of pressure is an event.
     pub pressure: pressure::Settings,
     /// How adaptive limits of concurrency move.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use std::{io, mem};
 
 use parking_lot::Mutex;
+use quota_core::Cost;
 use quota_proto::Invalid;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
@@ -12,11 +13,11 @@ use tokio::time::{Instant, timeout};
 use crate::cgroup::{Metered, RequestCgroup, RequestCgroups};
 use crate::client::Options;
 use crate::concurrency::Limits;
-use crate::local::{Hold, Local};
+use crate::local::{Hold, Local, Share};
 use crate::metrics::Metrics;
 use crate::outage::Outage;
 use crate::payers::Payers;
-use crate::pending::{Pending, Spent};
+use crate::pending::{Pending, Release, Spent};
 use crate::pool::Pool;
 use crate::pressure::{Sample, processors};
 use crate::process::{Family, Process};
@@ -256,6 +257,16 @@ impl Shared {
         }
     }
 
+    /// Gives the service back what is left of a share.
+    pub(crate) fn give_back(&self, payers: &Arc<Payers>, Share { token, left, .. }: Share) {
+        if !left.is_zero() {
+            let release = Some(Release { reservation: token, amounts: left });
+            let payers = Arc::clone(payers);
+            let spent = Spent { payers, cost: Cost::ZERO, release, here: None, finished: None };
+            self.pending.lock().add(spent, Instant::now());
+        }
+    }
+
     /// Samples the children and cgroups, and makes what was spent until now ready to be reported. Waits at most so long for
     /// its turn, and for the sample: all threads that may block can be busy.
     pub(crate) async fn collect(&self, patience: Duration) {
@@ -266,6 +277,10 @@ impl Shared {
         let now = Instant::now();
         for work in live {
             self.spend(work.charge(false), false, now);
+        }
+        let ended = self.local.lock().sweep_shares(now);
+        for (payers, share) in ended {
+            self.give_back(&payers, share);
         }
         self.pending.lock().close(now);
         self.collected.notify_one();

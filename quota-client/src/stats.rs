@@ -4,6 +4,8 @@
 pub struct Stats {
     /// Requests that the service allowed.
     pub allowed: u64,
+    /// Requests allowed without asking, by a share that the service had reserved for this fileserver.
+    pub allowed_by_share: u64,
     /// Requests allowed without the service's word: it was away, late, without its store, or in error.
     pub allowed_unchecked: u64,
     /// Those of them that were compared with the last known limits, by what was used here; the others are of accounts of

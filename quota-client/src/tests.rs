@@ -16,6 +16,7 @@ mod permits;
 mod pressure;
 mod report;
 mod settings;
+mod shares;
 mod shedding;
 mod without;
 

@@ -58,7 +58,9 @@ pub(crate) struct Work {
 /// What was reserved when the work was admitted, and is not given back yet.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    token: String,
+    token: Arc<str>,
+    /// The token is of many requests.
+    is_share: bool,
     reserved: Reserved,
     /// What has been charged.
     charged: Cost,
@@ -252,7 +254,9 @@ impl Work {
         ));
         let mut reservation = self.reservation.lock();
         let release = reservation.as_mut().and_then(|reservation| reservation.give_back(cost, last));
-        let total = reservation.as_ref().filter(|_| last && !self.rpc.is_empty()).map(|known| known.charged);
+        // What was admitted by a share is told with others of it: there may be very many.
+        let told = reservation.as_ref().filter(|known| last && !known.is_share && !self.rpc.is_empty());
+        let total = told.map(|known| known.charged);
         drop(reservation);
         let finished =
             total.map(|total| Finished { rpc: self.rpc.clone(), wall: self.began.elapsed(), total });
@@ -295,15 +299,26 @@ impl Drop for Work {
 
 impl Reservation {
     /// Of the answer to a check; none where nothing was reserved.
-    pub(crate) fn new(token: String, reserved: Cost) -> Option<Self> {
-        (!token.is_empty()).then_some(Self { token, reserved: Reserved::new(reserved), charged: Cost::ZERO })
+    pub(crate) fn new(token: impl Into<Arc<str>>, reserved: Cost) -> Option<Self> {
+        let token = token.into();
+        (!token.is_empty()).then_some(Self {
+            is_share: false,
+            token,
+            reserved: Reserved::new(reserved),
+            charged: Cost::ZERO,
+        })
+    }
+
+    /// Of a share, which has this token.
+    pub(crate) fn of_share(token: Arc<str>, price: Cost) -> Self {
+        Self { token, is_share: true, reserved: Reserved::new(price), charged: Cost::ZERO }
     }
 
     /// What to give back with a charge of `cost`, or with the last one.
     fn give_back(&mut self, cost: Cost, last: bool) -> Option<Release> {
         self.charged = self.charged.plus(cost);
         let amounts = self.reserved.give_back(cost, last)?;
-        Some(Release { reservation: self.token.clone(), amounts })
+        Some(Release { reservation: Arc::clone(&self.token), amounts })
     }
 }
 
@@ -320,10 +335,10 @@ mod tests {
     #[test]
     fn a_reservation_is_given_back_by_its_token_and_no_token_is_none_to_give_back() {
         let cpu = |micros| Cost::ZERO.with_cpu_micros(micros).unwrap();
-        let mut reservation = Reservation::new("r1".to_owned(), cpu(100)).unwrap();
-        let release = |micros| Some(Release { reservation: "r1".to_owned(), amounts: cpu(micros) });
+        let mut reservation = Reservation::new("r1", cpu(100)).unwrap();
+        let release = |micros| Some(Release { reservation: "r1".into(), amounts: cpu(micros) });
         assert_eq!(reservation.give_back(cpu(30), false), release(30));
         assert_eq!(reservation.give_back(cpu(30), true), release(70));
-        assert!(Reservation::new(String::new(), cpu(100)).is_none());
+        assert!(Reservation::new("", cpu(100)).is_none());
     }
 }

@@ -159,6 +159,17 @@ impl NodeState {
         (Self { seen: now, report, controllers }, observed)
     }
 
+    /// Whether pressure calls for lower limits of a resource and none can fall further: the rule has nothing left to give.
+    pub fn is_at_min(&self, resource: Resource, now: Timestamp, adaptations: &Adaptations) -> bool {
+        let adapted = self.controllers[resource].as_ref().zip(adaptations[resource].as_ref());
+        adapted.is_some_and(|(controller, adaptation)| {
+            controller.is_pressed(now, adaptation) && {
+                let load = self.report.observation(resource, adaptation.rule).load;
+                controller.is_at_min(load.as_ref(), adaptation)
+            }
+        })
+    }
+
     /// What an account used on this node by its last report, while that is no older than a window.
     pub fn used(
         &self,

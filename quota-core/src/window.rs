@@ -69,6 +69,18 @@ impl Window {
         &self.sums
     }
 
+    /// What was spent of a resource in each bucket of the window, the oldest first: the last one is open.
+    pub fn by_bucket(&self, resource: Resource) -> [u64; BUCKETS as usize] {
+        let mut spent = [0; BUCKETS as usize];
+        for bucket in self.closed.iter().chain([&self.open]) {
+            let age = usize::try_from(self.open.tick - bucket.tick).ok();
+            if let Some(slot) = age.and_then(|age| spent.iter_mut().rev().nth(age)) {
+                *slot = bucket.spent[resource];
+            }
+        }
+        spent
+    }
+
     /// What of it was spent in the bucket of `tick` and later ones.
     pub fn spent_since(&self, tick: Tick) -> Usage {
         let newest_first = std::iter::once(&self.open).chain(self.closed.iter().rev());

@@ -8,6 +8,13 @@ mod caller;
 mod digest;
 mod tokens;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::config;
+
 pub(crate) use self::access::Access;
 pub use self::caller::{ANONYMOUS, Caller, Nodes, Role};
 pub use self::digest::Digest;
@@ -60,17 +67,21 @@ impl Refusal {
     }
 }
 
-/// Knows callers by what they show.
+/// Knows callers by what they show: by the configuration in force, which may change.
 #[derive(Debug)]
-pub enum Auth {
-    /// Whoever reaches the server may ask everything.
+pub struct Auth(RwLock<Arc<Known>>);
+
+/// Who is known.
+#[derive(Debug)]
+pub(crate) enum Known {
+    /// Nobody in particular: whoever reaches the server may ask everything.
     Anyone,
-    /// Those who are known.
-    Known {
+    /// These.
+    Callers {
         /// By a token.
         tokens: Tokens,
-        /// By the certificate of their connection.
-        certificates: Vec<Certificate>,
+        /// By a name in the certificate of their connection.
+        certificates: HashMap<Box<str>, Caller>,
     },
 }
 
@@ -83,20 +94,50 @@ pub struct Certificate {
     pub subject: Box<str>,
 }
 
+impl Known {
+    /// Those of a configuration; reads the files of their tokens. Blocks.
+    pub(crate) fn open(auth: &config::Auth) -> Result<Self, TokenFileError> {
+        if auth.knows_nobody() {
+            return Ok(Self::Anyone);
+        }
+        let of = |known: &Certificate| (known.subject.clone(), known.caller.clone());
+        Ok(Self::Callers {
+            tokens: Tokens::open(auth.tokens.clone())?,
+            certificates: auth.certificates.iter().map(of).collect(),
+        })
+    }
+
+    /// Whom a certificate of these names is of.
+    fn named(&self, names: &[String]) -> Option<&Caller> {
+        let Self::Callers { certificates, .. } = self else { return None };
+        names.iter().find_map(|name| certificates.get(name.as_str()))
+    }
+}
+
 impl Auth {
-    /// Who asks, if it may, by the header `authorization`, or else by the certificate of its connection; nobody in
-    /// particular where what it asks for is open to all.
+    pub(crate) fn new(known: Known) -> Self {
+        Self(RwLock::new(Arc::new(known)))
+    }
+
+    /// From now on these are known, on connections that are open as well.
+    pub(crate) fn replace(&self, known: Known) {
+        *self.0.write() = Arc::new(known);
+    }
+
+    /// Who asks, if it may, by the header `authorization`, or else by the names in the certificate of its connection; nobody
+    /// in particular where what it asks for is open to all.
     pub(crate) fn authorize(
         &self,
         access: Access,
         authorization: Option<&str>,
-        named: Option<&Caller>,
+        names: &[String],
     ) -> Result<Option<Caller>, Refusal> {
         let Access::Least(needed) = access else { return Ok(None) };
-        let Self::Known { tokens, .. } = self else { return Ok(Some(Caller::anonymous())) };
+        let known = self.known();
+        let Known::Callers { tokens, .. } = &*known else { return Ok(Some(Caller::anonymous())) };
         let caller = match authorization.and_then(bearer) {
             Some(token) => tokens.caller(token).ok_or(Refusal::UnknownToken)?,
-            None => named.cloned().ok_or(Refusal::NoToken)?,
+            None => known.named(names).cloned().ok_or(Refusal::NoToken)?,
         };
         if caller.role.may(needed) {
             Ok(Some(caller))
@@ -105,23 +146,15 @@ impl Auth {
         }
     }
 
-    /// Whether a token is in a file, which may change.
-    pub(crate) fn has_files(&self) -> bool {
-        matches!(self, Self::Known { tokens, .. } if tokens.has_files())
-    }
-
     /// Reads the files of tokens anew. Blocks.
     pub(crate) fn reread(&self) {
-        if let Self::Known { tokens, .. } = self {
+        if let Known::Callers { tokens, .. } = &*self.known() {
             tokens.reread();
         }
     }
 
-    /// Whom a certificate of these names is of.
-    pub(crate) fn named(&self, names: &[String]) -> Option<Caller> {
-        let Self::Known { certificates, .. } = self else { return None };
-        let known = certificates.iter().find(|known| names.iter().any(|name| **name == *known.subject));
-        known.map(|known| known.caller.clone())
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.0.read())
     }
 }
 

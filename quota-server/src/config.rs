@@ -4,34 +4,41 @@
 //! variables `QUOTA__SECTION__KEY`. The defaults hold every setting, and so are the schema of the other two.
 
 mod auth;
+mod changes;
+mod digest;
 mod environment;
 mod error;
 mod layers;
 mod list;
+mod log;
 mod overrides;
 mod policy;
 mod prices;
 mod schema;
+mod source;
 mod store_url;
 mod tls;
+mod trace;
 mod units;
 
-use std::env;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use quota_core::{Ipv6Prefix, WindowLength};
 
 pub use auth::Auth;
+pub use changes::Change;
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
+pub use log::{AccountNames, Log, LogFormat, LogKey};
 pub use overrides::FileOverride;
 pub use policy::Policy;
 pub(crate) use policy::limit as read_limit;
 pub use prices::Prices;
+pub use source::{Loaded, Source};
 pub use store_url::{RedisServers, RedisUrl, StoreUrl};
 pub use tls::Tls;
+pub use trace::Trace;
 use units::within;
 pub(crate) use units::written_limit;
 
@@ -58,17 +65,14 @@ pub struct Config {
     pub auth: Auth,
     /// What TLS is spoken with; none: connections are taken as they are.
     pub tls: Option<Tls>,
-    /// What is written to the log beside what always is.
+    /// What is written to the log, and how.
     pub log: Log,
+    /// Where traces go; none: nowhere.
+    pub trace: Option<Trace>,
     /// How the server stops.
     pub shutdown: Shutdown,
-}
-
-/// What is written to the log beside what always is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Log {
-    /// The share of requests that finished of which a line with their cost is written, 0 to 1.
-    pub requests: f64,
+    /// The same on two servers that decide alike, on one store.
+    pub digest: u64,
 }
 
 /// An API's address.
@@ -119,20 +123,6 @@ pub struct Shutdown {
 }
 
 impl Config {
-    /// From the defaults, a file, and the environment of this process.
-    pub fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
-        Self::load_from(file, environment::settings(env::vars_os())?)
-    }
-
-    /// From the defaults, a file, and these environment variables; those not named `QUOTA__…` are skipped.
-    pub fn load_from(
-        file: Option<&Path>,
-        env: impl IntoIterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
-        let text = file.map(layers::read_file).transpose()?;
-        Self::read(&Settings::merge(text.as_ref(), env)?)
-    }
-
     /// From the defaults and a text as in a file.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         Self::read(&Settings::merge(Some(&(Origin::Text, text.to_owned())), [])?)
@@ -155,8 +145,10 @@ impl Config {
             ip: Ip { ipv6_prefix },
             auth,
             tls,
-            log: Log { requests: settings.decimal(&["log", "requests"], share)? },
+            log: Log::read(settings)?,
+            trace: Trace::read(settings)?,
             shutdown: Shutdown { drain: shutdown(settings, "drain")?, grace: shutdown(settings, "grace")? },
+            digest: digest::of(&settings.merged),
         })
     }
 }

@@ -9,7 +9,7 @@ mod status;
 
 use std::sync::Arc;
 
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use quota_proto::v1::mode_service_server::ModeServiceServer;
@@ -31,17 +31,19 @@ use crate::auth::{Access, Auth};
 use crate::quota::Quota;
 use crate::readiness::Readiness;
 use crate::server::StartError;
+use crate::trace::of_grpc;
 
 /// The largest question about the server itself, in bytes: a name is asked for.
 const MAX_QUESTION_BYTES: usize = 4096;
 
 struct Grpc(Arc<Quota>);
 
-/// Every service: the quota service, its health, and what describes them.
+/// Every service: the quota service, its health, and what describes them. Where requests are traced, each has a span.
 pub(crate) fn routes(
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
     auth: Arc<Auth>,
+    traced: bool,
 ) -> Result<Routes, StartError> {
     check_access()?;
     let described = || {
@@ -59,7 +61,9 @@ pub(crate) fn routes(
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES));
-    Ok(routes.into_axum_router().layer(from_fn_with_state(guard, authenticate)).into())
+    let router = routes.into_axum_router().layer(from_fn_with_state(guard, authenticate));
+    let router = if traced { router.layer(from_fn(of_grpc)) } else { router };
+    Ok(router.into())
 }
 
 /// Every method of every service, as its path.

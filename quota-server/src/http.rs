@@ -20,6 +20,7 @@ mod prices;
 mod problem;
 mod rate_limit;
 mod report;
+mod same_origin;
 mod serve;
 mod standing;
 mod top;
@@ -39,22 +40,23 @@ use self::authenticate::{Guard, authenticate};
 use self::problem::Problem;
 pub(crate) use self::serve::serve;
 use crate::auth::{Access, Auth};
-use crate::pressures::Pressures;
+use crate::history::History;
 use crate::quota::Quota;
 use crate::readiness::Readiness;
 use crate::server::StartError;
+use crate::trace::of_http;
 use crate::{MAX_BODY_BYTES, REQUEST_TIMEOUT};
 
 #[derive(Clone)]
 struct Http {
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
-    pressures: Arc<Pressures>,
-    /// Who may follow the live page at once.
+    history: Arc<History>,
+    /// Who may follow live pages at once.
     live: Arc<Semaphore>,
 }
 
-/// So many pages may be live at once: each asks the store every other second.
+/// So many pages may be live at once: each asks the store up to seven times every other second.
 const MOST_LIVE: usize = 32;
 
 /// What answers to a method on a path.
@@ -62,7 +64,7 @@ struct Route {
     method: Method,
     path: &'static str,
     answer: MethodRouter<Http>,
-    /// It is for people with a browser, and changes nothing.
+    /// It is for people with a browser.
     is_page: bool,
 }
 
@@ -84,6 +86,11 @@ fn delete<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Rout
 
 fn page<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
     Route { is_page: true, ..get(path, answer) }
+}
+
+/// What a form on a page is sent to.
+fn form<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route {
+    Route { is_page: true, ..post(path, answer) }
 }
 
 /// Every route of the API. `openapi.json` describes the same.
@@ -114,19 +121,22 @@ fn routes() -> [Route; 22] {
     ]
 }
 
-/// Refuses a route of which nobody has said who may ask for it.
+/// Refuses a route of which nobody has said who may ask for it. Where requests are traced, each has a span.
 pub(crate) fn router(
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
     auth: Arc<Auth>,
-    pressures: Arc<Pressures>,
+    history: Arc<History>,
+    traced: bool,
 ) -> Result<Router, StartError> {
     let mut router = Router::new();
     for Route { method, path, answer, is_page } in routes().into_iter().chain(dashboard::routes()) {
         let access = Access::of_route(method.as_str(), path)
             .ok_or_else(|| StartError::Access(format!("{method} {path}")))?;
         let guard = Guard { access, is_page, auth: Arc::clone(&auth), quota: Arc::clone(&quota) };
-        router = router.route(path, answer.route_layer(from_fn_with_state(guard, authenticate)));
+        let answer = answer.route_layer(from_fn_with_state(guard, authenticate));
+        let answer = if traced { answer.route_layer(from_fn_with_state(path, of_http)) } else { answer };
+        router = router.route(path, answer);
     }
     let router = router
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "not-found", "There is nothing here."))
@@ -135,6 +145,6 @@ pub(crate) fn router(
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
-        .with_state(Http { quota, readiness, pressures, live: Arc::new(Semaphore::new(MOST_LIVE)) });
+        .with_state(Http { quota, readiness, history, live: Arc::new(Semaphore::new(MOST_LIVE)) });
     Ok(router)
 }

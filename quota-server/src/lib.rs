@@ -1,22 +1,27 @@
 //! The quota service: gRPC and HTTP in front of a store of usage, in memory or in Redis.
 //!
 //! [`config`] is what an operator sets, [`auth`] who may ask, [`store`] where usage is kept, [`quota`] what the service does; `http` and
-//! `grpc` say it in their protocols, and [`Server`] puts all of it together.
+//! `grpc` say it in their protocols, and [`Server`] puts all of it together. [`logging`] is for the process that it is in.
 
 mod accept;
 pub mod auth;
 mod author;
 pub mod config;
 mod grpc;
+mod history;
 mod http;
+pub mod logging;
 pub mod metrics;
-mod pressures;
 pub mod quota;
 mod readiness;
+mod reload;
 mod safety;
+mod secret;
 mod server;
+pub mod shown;
 pub mod store;
 mod tls;
+mod trace;
 
 use std::time::Duration;
 

@@ -5,12 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use quota_server::Server;
-use quota_server::config::Config;
+use quota_server::config::{Loaded, Source};
+use quota_server::logging::Logging;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
-
-/// What is logged of changes by operators.
-const AUDIT: &str = "audit=info";
 
 /// The quota service: what repositories, users and addresses may consume, over HTTP and gRPC.
 #[derive(Parser)]
@@ -28,36 +25,41 @@ struct Args {
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    let config = match Config::load(args.config.as_deref()) {
-        Ok(config) => config,
+    let read = Source::of_process(args.config).and_then(|source| Ok((source.load()?, source)));
+    let (loaded, source) = match read {
+        Ok(read) => read,
         Err(error) => {
             eprintln!("quota-server: {error}");
             return ExitCode::from(2);
         }
     };
     if args.check_config {
-        if let Err(error) = Server::check(&config) {
+        if let Err(error) = Server::check(loaded.config()) {
             eprintln!("quota-server: {error}");
             return ExitCode::from(2);
         }
         println!("the configuration is good");
         return ExitCode::SUCCESS;
     }
-    let filter = EnvFilter::builder().with_default_directive(tracing::Level::INFO.into()).from_env_lossy();
-    // What operators change is on record, whatever else is of interest.
-    let filter = AUDIT.parse().into_iter().fold(filter, EnvFilter::add_directive);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match run(config).await {
-        Ok(()) => ExitCode::SUCCESS,
+    let logging = match Logging::start(loaded.config()) {
+        Ok(logging) => logging,
         Err(error) => {
-            tracing::error!(%error, "cannot start");
-            ExitCode::FAILURE
+            eprintln!("quota-server: {error}");
+            return ExitCode::FAILURE;
         }
+    };
+    let ended = run(source, loaded).await;
+    if let Err(error) = &ended {
+        tracing::error!(%error, "cannot start");
     }
+    logging.end().await;
+    if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn run(config: Config) -> Result<(), Box<dyn std::error::Error>> {
+async fn run(source: Source, loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // From the beginning, since it ends a process that does not wait for it.
+    let mut hangup = signal(SignalKind::hangup())?;
     let told = async {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -67,11 +69,17 @@ async fn run(config: Config) -> Result<(), Box<dyn std::error::Error>> {
     };
     tokio::pin!(told);
     // Starting may take as long as a store that does not answer.
-    let server = tokio::select! {
-        server = Server::start(config) => server?,
+    let mut server = tokio::select! {
+        server = Server::start(loaded.config().clone()) => server?,
         () = &mut told => return Ok(()),
     };
-    told.await;
+    server.follow(source, loaded);
+    loop {
+        tokio::select! {
+            () = &mut told => break,
+            Some(()) = hangup.recv() => server.reload(),
+        }
+    }
     server.stop().await;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The catalogue of metrics. Labels come from closed sets, and from the names of nodes, which are validated and capped: no
 //! account or path is ever one.
 
+mod config;
 mod nodes;
 mod requests;
 
@@ -11,10 +12,11 @@ use prometheus::{
 use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
+pub use self::config::ConfigMetrics;
 pub use self::nodes::{CutFigures, NodeMetrics};
-pub use self::requests::RequestMetrics;
+pub use self::requests::{OTHER_RPCS, RequestMetrics};
 use crate::auth::Refusal;
-use crate::config::Policy;
+use crate::config::{Config, Policy};
 use crate::store::{Cause, Danger, Risk};
 
 /// Whose denials are counted, as a label: of accounts that are cut on the node, and of others.
@@ -37,7 +39,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const fn as_str(self) -> &'static str {
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Deny => "deny",
@@ -147,6 +150,8 @@ pub struct Metrics {
     refusals: IntCounterVec,
     /// 0 from the first failure of the store until a second without one.
     pub store_up: IntGauge,
+    /// Shares granted to fileservers.
+    pub shares: IntCounter,
     /// Charges counted.
     pub charges_applied: IntCounter,
     /// Charges older than the window, not counted.
@@ -167,6 +172,8 @@ pub struct Metrics {
     pub overrides_restored: IntCounter,
     /// Pressure and limits by node.
     pub nodes: NodeMetrics,
+    /// Which configuration is in force.
+    pub config: ConfigMetrics,
     /// When the limits of the nodes were last read.
     pub node_limits_age: Gauge,
     /// Whether that is more than 5 s ago.
@@ -174,8 +181,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The metrics, with the limits in force.
-    pub fn new(policy: &Policy) -> Result<Self, prometheus::Error> {
+    /// The metrics, with the settings in force.
+    pub fn new(config: &Config) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let counter = |name: &str, help: &str| {
             let counter = IntCounter::new(name, help)?;
@@ -269,6 +276,10 @@ impl Metrics {
                 &["reason"],
             )?,
             store_up,
+            shares: counter(
+                "quota_shares_granted_total",
+                "Shares that fileservers were granted, to admit requests by themselves.",
+            )?,
             charges_applied: counter("quota_charges_applied_total", "Charges counted.")?,
             charges_dropped_old: counter(
                 "quota_charges_dropped_old_total",
@@ -295,11 +306,13 @@ impl Metrics {
                 "Words of operators that the store had lost, and that this server put back.",
             )?,
             nodes: NodeMetrics::new(&registry)?,
+            config: ConfigMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,
             registry,
         };
-        metrics.set_limits(policy);
+        metrics.show_limits(&config.policy);
+        metrics.config.accepted(config.digest, 0);
         for account in [HEAVY, LIGHT] {
             metrics.denials.with_label_values(&[account]);
         }
@@ -368,7 +381,14 @@ impl Metrics {
         Ok(text)
     }
 
-    fn set_limits(&self, policy: &Policy) {
+    /// Shows other settings, and forgets what only the earlier ones named.
+    pub fn show_settings(&self, config: &Config) {
+        self.show_limits(&config.policy);
+        self.requests.retain(|rpc| config.prices.has(rpc));
+    }
+
+    fn show_limits(&self, policy: &Policy) {
+        self.limits.reset();
         for (kind, resource, bound) in policy.iter() {
             self.limits
                 .with_label_values(&[kind.as_str(), resource.as_str(), bound.mode.as_str()])
@@ -385,3 +405,6 @@ fn limit_value(resource: Resource, limit: Limit) -> f64 {
         Limit::At(amount) => wire_amount(resource, amount) as f64,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,9 @@ mod remaining;
 mod report;
 mod reservation;
 mod retry;
+mod sentence;
+mod settings;
+mod share;
 mod standing;
 mod steps;
 mod top;
@@ -24,7 +27,7 @@ mod words;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use quota_core::{
     Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, Override, PerKind, PerResource, Snapshot,
     Subject, Timestamp, Usage, Verdict, WindowLength, decide,
@@ -53,15 +56,19 @@ pub use remaining::Remaining;
 pub use report::{ChargeRequest, ReportRequest, Reported};
 pub use reservation::Reservation;
 pub use retry::{Jitter, Retry};
+pub use sentence::Sentence;
+pub use settings::Settings;
+pub use share::Share;
 pub use standing::{Standing, StandingRequest};
 pub(crate) use top::Consumers;
 pub use top::{Consumer, Top, TopRequest};
 pub use words::denial_in_words;
-pub(crate) use words::limit_in_words;
+pub(crate) use words::{limit_in_words, override_in_words};
 
+use self::node_limits::node_limit;
 use self::operators::Overriding;
-use crate::config::{FailPolicy, Policy, Prices};
 use crate::metrics::Metrics;
+use crate::shown::Shown;
 use crate::store::{Limited, Snapshots, Store};
 
 /// An account of a request, and what it is compared with.
@@ -85,16 +92,12 @@ struct Judged {
 pub struct Quota {
     /// Where usage is kept.
     pub store: Arc<dyn Store>,
-    /// The limits in force.
-    pub policy: Policy,
+    /// What may change while the server runs: see [`Quota::settings`].
+    pub settings: RwLock<Arc<Settings>>,
     /// The limits of the nodes, as far as they are known.
     pub nodes: NodeLimits,
     /// What operators say, as far as it is known.
     pub operators: Operators,
-    /// What an RPC is expected to cost.
-    pub prices: Prices,
-    /// What to answer without the store.
-    pub fail: FailPolicy,
     /// How long cost counts.
     pub window: WindowLength,
     /// How IPv6 addresses are grouped.
@@ -109,8 +112,8 @@ pub struct Quota {
     pub denial_events: DenialEvents,
     /// What requests cost lately.
     pub(crate) facts: Mutex<FactRecord>,
-    /// The share of requests that finished of which a line is written, 0 to 1.
-    pub logged_requests: f64,
+    /// How accounts are named in the log.
+    pub shown: Arc<Shown>,
     /// Who consumed most lately.
     pub(crate) consumers: Consumers,
     /// How answers that name a wait are spread.
@@ -118,8 +121,15 @@ pub struct Quota {
 }
 
 impl Quota {
+    /// Reads what other servers may have changed: the limits of the nodes, and what operators say.
+    pub async fn refresh(&self) {
+        // What failed is counted and logged by the store, and tried again soon.
+        let _ = tokio::join!(self.refresh_nodes(), self.refresh_operators());
+    }
+
     /// What accounts are compared with on a node; `used` tells what they used there, else the node's last report.
     fn compare(&self, accounts: &[Account], node: &Label, used: &UsedHere) -> Vec<Compared> {
+        let settings = self.settings();
         let in_force = self.operators.in_force();
         let most = PerKind::from_fn(|kind| in_force.switch.most(kind, node.as_deref()));
         let node = self.nodes.get(node.as_deref());
@@ -130,7 +140,7 @@ impl Quota {
                 PerResource::from_fn(|resource| node.and_then(|node| node.cut(account, resource)).copied());
             let overriding = in_force.of(account);
             let comparisons = PerResource::from_fn(|resource| {
-                let of_kind = self.policy.ceilings(kind)[resource];
+                let of_kind = settings.policy.ceilings(kind)[resource];
                 let limit_here = |of_node| match (&cuts[resource], overriding) {
                     (Some(cut), _) => Limit::At(cut.limit),
                     (None, Some(said)) => said.word.on_node(resource, of_node, of_kind.limit),
@@ -145,8 +155,7 @@ impl Quota {
                 let ceiling = overriding.map_or(of_kind, |said| said.word.ceiling(resource, of_kind));
                 Comparison {
                     ceiling: ceiling.at_most(most[kind]),
-                    here: self
-                        .node_limit(node, kind, resource)
+                    here: node_limit(&settings.policy, node, kind, resource)
                         .map(|of_node| Here { limit: limit_here(of_node), used: used_here() }),
                 }
             });

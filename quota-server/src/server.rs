@@ -2,18 +2,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::auth::{Auth, TokenFileError, Tokens};
-use crate::config::{self, Config, Shutdown, StoreUrl};
+use crate::auth::{Auth, Known, TokenFileError};
+use crate::config::{Config, Loaded, Shutdown, Source, StoreUrl};
+use crate::history::{self, History};
 use crate::metrics::Metrics;
-use crate::pressures::{self, Pressures};
-use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota};
+use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings};
 use crate::readiness::{Readiness, StoreKind};
+use crate::reload::{Decider, Files, Reloader};
+use crate::shown::{LogKeyError, Shown};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::tls::{Door, Protocol, Tls, TlsError, admit_all};
 use crate::{REQUEST_TIMEOUT, grpc, http};
@@ -70,6 +72,9 @@ pub enum StartError {
     /// TLS cannot be spoken with its files.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Names cannot be hashed in the log as they are to be.
+    #[error(transparent)]
+    LogKey(#[from] LogKeyError),
     /// Of something that is served, nobody has said who may ask for it.
     #[error("{0} has no entry in the table of who may ask what")]
     Access(String),
@@ -86,51 +91,53 @@ pub struct Server {
     stop: watch::Sender<bool>,
     serving: JoinSet<()>,
     /// What is done at intervals; ends with the server.
-    _upkeep: JoinSet<()>,
+    upkeep: JoinSet<()>,
+    decider: Decider,
+    reload: Arc<Notify>,
     shutdown: Shutdown,
 }
 
 impl Server {
     /// Looks whether the files that a configuration names are as they must be.
     pub fn check(config: &Config) -> Result<(), StartError> {
-        open_auth(&config.auth)?;
+        Known::open(&config.auth)?;
+        Shown::open(&config.log)?;
         config.tls.as_ref().map(Tls::open).transpose()?;
         Ok(())
     }
 
     /// Listens, and answers from then on.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let auth = Arc::new(open_auth(&config.auth)?);
+        let auth = Arc::new(Auth::new(Known::open(&config.auth)?));
         let tls = config.tls.as_ref().map(Tls::open).transpose()?.map(Arc::new);
-        let metrics = Arc::new(Metrics::new(&config.policy)?);
+        let shown = Arc::new(Shown::open(&config.log)?);
+        let metrics = Arc::new(Metrics::new(&config)?);
         let (mut serving, mut upkeep) = (JoinSet::new(), JoinSet::new());
-        let (store, kind) = open_store(&config, &metrics, &mut upkeep).await?;
+        let (store, kind) = open_store(&config, &metrics, &shown, &mut upkeep).await?;
         tracing::info!(store = kind.name(), url = %config.store.url, "{}", kind.detail());
 
-        let denials = Arc::new(Denials::default());
+        let denials = Arc::new(Denials::new(Arc::clone(&shown)));
         let summing = Arc::clone(&denials);
         upkeep.spawn(every(Duration::from_secs(1), move || summing.sum_up()));
         let quota = Arc::new(Quota {
             store,
-            policy: config.policy,
+            settings: RwLock::new(Arc::new(Settings::from(&config))),
             nodes: NodeLimits::default(),
             operators: Operators::new(&config.overrides),
-            prices: config.prices,
-            fail: config.store.fail,
             window: config.window,
             ipv6_prefix: config.ip.ipv6_prefix,
             metrics,
             denials,
             record: Mutex::default(),
             facts: Mutex::default(),
-            logged_requests: config.log.requests,
+            shown,
             denial_events: DenialEvents::default(),
             consumers: Consumers::new(config.window),
             jitter: Jitter::default(),
         });
         // Before the first check: a node's limits may be lower than those of a node that is not known, and who asks be
         // blocked.
-        refresh(&quota).await;
+        quota.refresh().await;
         upkeep.spawn(keep_fresh(Arc::clone(&quota)));
         if kind == StoreKind::Redis {
             upkeep.spawn(post(Arc::clone(&quota)));
@@ -145,12 +152,16 @@ impl Server {
         let (http_address, grpc_address) = (local("http.listen", &http)?, local("grpc.listen", &grpc)?);
         let (stop, stopping) = watch::channel(false);
 
-        let pressures = Arc::new(Pressures::default());
-        let (looking, looked) = (Arc::clone(&quota), Arc::clone(&pressures));
-        upkeep.spawn(every(pressures::EVERY, move || looked.add(looking.nodes.pressures())));
-        upkeep.spawn(reread(Arc::clone(&auth), tls.clone()));
-        let door = |protocol| Door { tls: tls.clone(), auth: Arc::clone(&auth), protocol };
-        let router = http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), pressures)?;
+        let history = Arc::new(History::default());
+        let (looking, looked) = (Arc::clone(&quota), Arc::clone(&history));
+        upkeep.spawn(every(history::EVERY, move || looked.add(looking.nodes.look())));
+        let files = Files { auth: Arc::clone(&auth), tls: tls.clone() };
+        upkeep.spawn(reread(files.clone()));
+        let decider = Decider { quota: Arc::clone(&quota), files };
+        let door = |protocol| Door { tls: tls.clone(), protocol };
+        let traced = config.trace.is_some();
+        let router =
+            http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), history, traced)?;
         serving.spawn(http::serve(http, door(Protocol::Http), router, stopped(stopping.clone())));
         let (admitted, incoming) = mpsc::channel(MAX_ADMITTED);
         serving.spawn(admit_all(grpc, door(Protocol::Grpc), admitted, stopped(stopping.clone())));
@@ -160,7 +171,7 @@ impl Server {
             // Callers of a fileserver that go away cancel their checks. Unless set, 20 of them before they are read end the
             // connection, and with it the checks of all others.
             .http2_max_pending_accept_reset_streams(Some(MAX_CANCELLED_STREAMS))
-            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth))?)
+            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth), traced)?)
             .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stopped(stopping));
         serving.spawn(async move {
             if let Err(error) = grpc.await {
@@ -174,9 +185,23 @@ impl Server {
             readiness,
             stop,
             serving,
-            _upkeep: upkeep,
+            upkeep,
+            decider,
+            reload: Arc::default(),
             shutdown: config.shutdown,
         })
+    }
+
+    /// From now on looks whether the file of its settings changes, and is guided by it. `running` are those that it was started
+    /// with.
+    pub fn follow(&mut self, source: Source, running: Loaded) {
+        let reloader = Reloader::new(source, running, self.decider.clone());
+        self.upkeep.spawn(reloader.run(Arc::clone(&self.reload)));
+    }
+
+    /// Makes it read the file of its settings now, and those of tokens and certificates.
+    pub fn reload(&self) {
+        self.reload.notify_one();
     }
 
     /// Where HTTP is answered.
@@ -204,16 +229,10 @@ impl Server {
     }
 }
 
-fn open_auth(auth: &config::Auth) -> Result<Auth, TokenFileError> {
-    if auth.knows_nobody() {
-        return Ok(Auth::Anyone);
-    }
-    Ok(Auth::Known { tokens: Tokens::open(auth.tokens.clone())?, certificates: auth.certificates.clone() })
-}
-
 async fn open_store(
     config: &Config,
     metrics: &Arc<Metrics>,
+    shown: &Arc<Shown>,
     upkeep: &mut JoinSet<()>,
 ) -> Result<(Arc<dyn Store>, StoreKind), StartError> {
     match &config.store.url {
@@ -222,7 +241,7 @@ async fn open_store(
                 Arc::new(MemoryStore::new(config.window, config.store.max_accounts, Clock::machine()));
             let sweeping = Arc::clone(&store);
             upkeep.spawn(every(config.window.length(), move || sweeping.drop_idle()));
-            Ok((Arc::new(Measured::new(store, Arc::clone(metrics))), StoreKind::Memory))
+            Ok((Arc::new(Measured::new(store, Arc::clone(metrics), Arc::clone(shown))), StoreKind::Memory))
         }
         StoreUrl::Redis(url) => {
             let store = RedisStore::new(&config.store, url, config.window, Scripts::default());
@@ -237,7 +256,10 @@ async fn open_store(
                 }
                 Err(error) => return Err(refused(error)),
             }
-            Ok((Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics))), StoreKind::Redis))
+            Ok((
+                Arc::new(Measured::new(Arc::new(store), Arc::clone(metrics), Arc::clone(shown))),
+                StoreKind::Redis,
+            ))
         }
     }
 }
@@ -263,7 +285,7 @@ async fn stopped(mut stopping: watch::Receiver<bool>) {
 async fn keep_fresh(quota: Arc<Quota>) {
     loop {
         tokio::time::sleep(REFRESH_INTERVAL).await;
-        refresh(&quota).await;
+        quota.refresh().await;
     }
 }
 
@@ -276,12 +298,6 @@ async fn post(quota: Arc<Quota>) {
     }
 }
 
-/// Reads the limits of the nodes, and what operators say.
-async fn refresh(quota: &Quota) {
-    // What failed is counted and logged by the store, and tried again soon.
-    let _ = tokio::join!(quota.refresh_nodes(), quota.refresh_operators());
-}
-
 /// Looks for those who follow whether the server is ready.
 async fn refresh_readiness(readiness: Arc<Readiness>) {
     loop {
@@ -290,19 +306,11 @@ async fn refresh_readiness(readiness: Arc<Readiness>) {
     }
 }
 
-/// Reads the files of tokens and certificates anew, if there are any.
-async fn reread(auth: Arc<Auth>, tls: Option<Arc<Tls>>) {
-    while tls.is_some() || auth.has_files() {
+/// Reads the files of tokens and certificates anew.
+async fn reread(files: Files) {
+    loop {
         tokio::time::sleep(REREAD_INTERVAL).await;
-        let (auth, tls) = (Arc::clone(&auth), tls.clone());
-        let reread = move || {
-            auth.reread();
-            if let Some(tls) = tls {
-                tls.reread();
-            }
-        };
-        // Nothing in it panics, and a runtime that ends drops this as well.
-        let _ = tokio::task::spawn_blocking(reread).await;
+        files.reread().await;
     }
 }
 

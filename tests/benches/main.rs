@@ -9,6 +9,7 @@
 
 mod checks;
 mod closed_loop;
+mod local;
 mod machine;
 mod open_loop;
 mod plan;
@@ -48,6 +49,7 @@ async fn main() {
     redis_cpu::measure(&mut report, &redis, &plan).await;
     redis_memory::measure(&mut report, &redis).await;
     closed_loop::measure(&mut report, &redis, &plan).await;
+    local::measure(&mut report, &redis, &plan).await;
     open_loop::measure(&mut report, &plan).await;
     start::measure(&mut report, &redis, &plan).await;
     machine::describe_end(&mut report);

@@ -1,4 +1,4 @@
-use crate::repositories::{LARGE, LIGHT};
+use quota_tests::repositories::{LARGE, LIGHT};
 
 /// Who comes to the fileserver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,13 +14,13 @@ mod fetch;
 mod figures;
 mod plot;
 mod protection;
-mod repositories;
 mod site;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use quota_tests::repositories;
 use tempfile::tempdir;
 
 use self::crowd::Crowd;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quota_tests::cgroup::Cgroup;
 use quota_tests::process::{Process, Program};
+use quota_tests::repositories::Repositories;
 use quota_tests::server::ServerProcess;
 use reqwest::Client;
 use tokio::task::JoinSet;
@@ -15,7 +16,6 @@ use crate::crowd::{Crowd, Visitor};
 use crate::fetch::Fetch;
 use crate::figures::Run;
 use crate::protection::Protection;
-use crate::repositories::Repositories;
 
 /// What the fileserver and its git processes may use: one CPU, and memory in bytes.
 const CPU_MILLIS: u64 = 1000;

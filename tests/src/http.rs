@@ -107,6 +107,11 @@ impl Http {
         self.request(Method::GET, path, Body::default()).await
     }
 
+    /// GET of a path of a server that may not be there yet.
+    pub async fn try_get(&self, path: &str) -> reqwest::Result<Answer> {
+        self.try_send(Method::GET, self.url(path), Body::default()).await
+    }
+
     /// GET of a path with parameters, which are encoded.
     pub async fn query(&self, path: &str, params: &[(&str, &str)]) -> Answer {
         let mut url = self.url(path);

@@ -3,8 +3,10 @@
 //! none is skipped.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a harness reports by panicking")]
 
+pub mod browser;
 pub mod certificates;
 pub mod cgroup;
+pub mod collector;
 pub mod contract;
 pub mod faults;
 pub mod git;
@@ -12,9 +14,11 @@ pub mod http;
 pub mod openapi;
 pub mod ports;
 pub mod process;
+pub mod prometheus;
 pub mod property;
 pub mod proxy;
 pub mod redis;
+pub mod repositories;
 pub mod server;
 pub mod simulate;
 pub mod stores;

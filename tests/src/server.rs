@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 
+use futures::future::BoxFuture;
 use quota_core::Resource;
 use quota_proto::v1::quota_service_client::QuotaServiceClient;
 use quota_server::Server;
 use quota_server::config::Config;
+use serde_json::Value;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::http::Http;
@@ -60,7 +62,9 @@ impl TestServer {
              store.url = \"{store}\"\nstore.deadline = \"{DEADLINE}\"\n{rules}{settings}"
         );
         let config = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let server = Server::start(config).await.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        // The types of the futures of all tests would be too deep for the compiler otherwise.
+        let starting: BoxFuture<'_, _> = Box::pin(Server::start(config));
+        let server = starting.await.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let clients = Clients::new(server.http_address(), server.grpc_address());
         Self { server, clients }
     }
@@ -112,16 +116,20 @@ impl ServerProcess {
         Self::listening(program.start()).await
     }
 
-    /// Waits until a started binary listens, and reads in its log where.
+    /// Waits until a started binary listens, and reads in its log, of text or JSON, where.
     pub async fn listening(mut process: Process) -> Self {
         let line = process.wait_for_line("listening").await;
+        let object: Option<Value> = serde_json::from_str(&line).ok();
         let address = |field: &str| {
-            let words = line.split_whitespace();
-            let value = words.filter_map(|word| word.strip_prefix(field)).next_back();
+            let mut words = line.split_whitespace().rev();
+            let value = match &object {
+                Some(object) => object[field].as_str(),
+                None => words.find_map(|word| word.strip_prefix(field)?.strip_prefix('=')),
+            };
             value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {field} in {line:?}"))
         };
-        let grpc = address("grpc=");
-        Self { process, clients: Clients::new(address("http="), grpc), grpc }
+        let grpc = address("grpc");
+        Self { process, clients: Clients::new(address("http"), grpc), grpc }
     }
 
     /// Where gRPC is answered.

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 const DOCS: &str = include_str!("../../docs/performance.md");
 
 /// What stands for several words in a key.
-const WORDS: [(&str, &[&str]); 2] = [("<n>", &["1", "8", "64"]), ("<store>", &["memory", "redis"])];
+const WORDS: [(&str, &[&str]); 3] =
+    [("<n>", &["1", "8", "64"]), ("<store>", &["memory", "redis"]), ("<mode>", &["strict", "local"])];
 
 /// The keys in the page's tables, whose rows begin with a key in backticks.
 fn documented() -> BTreeSet<String> {

@@ -54,6 +54,23 @@ pub struct CheckRequest {
     /// What these accounts used on this node within a window, as the node counted it: its limits are compared with it.
     #[prost(message, optional, tag = "6")]
     pub used_here: ::core::option::Option<UsedHere>,
+    /// How much the caller would like to have reserved beside the price, to admit further requests of the very same accounts
+    /// without asking.
+    #[prost(message, optional, tag = "7")]
+    pub share_wanted: ::core::option::Option<Cost>,
+}
+/// A part of what is left of every limit that is compared, reserved on all accounts of a check. Requests that are admitted by it give it
+/// back with their charges, as a reservation; what is not used when it ends is to be given back at once.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Share {
+    /// Opaque; send it back with the reports.
+    #[prost(string, tag = "1")]
+    pub reservation: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub amounts: ::core::option::Option<Cost>,
+    /// For how long requests may be admitted by it.
+    #[prost(message, optional, tag = "3")]
+    pub lasts: ::core::option::Option<::prost_types::Duration>,
 }
 /// For each kind of account; absent where it is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -103,6 +120,9 @@ pub struct CheckResponse {
     /// Set when denied and waiting does not help.
     #[prost(bool, tag = "9")]
     pub permanent: bool,
+    /// Set when allowed and wanted, unless nothing can be granted.
+    #[prost(message, optional, tag = "10")]
+    pub share: ::core::option::Option<Share>,
 }
 /// Nested message and enum types in `CheckResponse`.
 pub mod check_response {

@@ -12,7 +12,7 @@ fn spent(name: &str, bytes: u64) -> Spent {
 }
 
 fn releasing(name: &str, bytes: u64) -> Spent {
-    let release = Release { reservation: "r1".to_owned(), amounts: Cost::ZERO };
+    let release = Release { reservation: "r1".into(), amounts: Cost::ZERO };
     Spent { release: Some(release), ..spent(name, bytes) }
 }
 
@@ -35,6 +35,25 @@ fn one_interval_of_the_same_accounts_is_one_charge() {
     assert!(pending.is_drained());
     pending.close(now);
     assert_eq!(bytes(&pending.freeze(now)), [100]);
+}
+
+#[test]
+fn what_gives_back_of_the_same_reservation_is_one_charge() {
+    let (mut pending, now) = (Pending::default(), Instant::now());
+    let giving_back = |token: &str, micros: u64| {
+        let amounts = Cost::ZERO.with_cpu_micros(micros).unwrap();
+        Spent { release: Some(Release { reservation: token.into(), amounts }), ..spent("alice", micros) }
+    };
+    for _ in 0..100_000 {
+        pending.add(giving_back("r1.share", 7), now);
+    }
+    pending.add(giving_back("r1.other", 1), now);
+    pending.close(now);
+    let charges = pending.freeze(now);
+    let told = charges.iter().map(|charge| (&*charge.reservation, charge.release.unwrap().cpu_micros));
+    assert_eq!(told.collect::<Vec<_>>(), [("r1.share", 700_000), ("r1.other", 1)]);
+    assert_eq!(bytes(&charges), [700_000, 1]);
+    assert_eq!(pending.take_lost(), 0);
 }
 
 #[test]

@@ -31,6 +31,7 @@ async fn what_is_asked_is_all_that_the_request_names() {
         class: "interactive".to_owned(),
         price: Some(price.into()),
         used_here: Some(v1::UsedHere { repo: Some(nothing), user: Some(nothing), ip: Some(nothing) }),
+        share_wanted: None,
     };
     assert_eq!(heard.checks, [expected]);
     assert_eq!(heard.authorization.as_deref(), Some("Bearer s3cret"));

@@ -32,8 +32,9 @@ max = 3
 "#;
 
 /// Each section, and how a key in it is written.
-const SECTIONS: [(&str, &str); 8] = [
+const SECTIONS: [(&str, &str); 9] = [
     ("", "KEY = 1"),
+    ("checks.", "[checks]\nKEY = 1"),
     ("pressure.", "[pressure]\nKEY = 1"),
     ("calibration.", "[calibration]\nKEY = 1"),
     ("shedding.", "[shedding]\nKEY = 1"),

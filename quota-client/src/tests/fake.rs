@@ -48,6 +48,8 @@ pub(crate) struct Heard {
     pub(crate) reports: Vec<v1::ReportRequest>,
     pub(crate) pressures: Vec<v1::ReportPressureRequest>,
     pub(crate) authorization: Option<String>,
+    /// Of each check, the place in a trace that it is said to have.
+    pub(crate) traces: Vec<Option<String>>,
 }
 
 /// What was charged, and to which user.
@@ -94,6 +96,17 @@ impl Check {
             checked: true,
             ..v1::CheckResponse::default()
         })
+    }
+
+    /// The same with a share of so much, which lasts half a second.
+    pub(crate) fn allow_sharing(price: Cost, share: Cost) -> Self {
+        let Self::Answer(mut response) = Self::allow_reserving(price) else { unreachable!() };
+        response.share = Some(v1::Share {
+            reservation: "r1.share".to_owned(),
+            amounts: Some(share.into()),
+            lasts: Some(prost_types::Duration { seconds: 0, nanos: 500_000_000 }),
+        });
+        Self::Answer(response)
     }
 }
 
@@ -207,10 +220,11 @@ impl State {
 #[tonic::async_trait]
 impl QuotaService for State {
     async fn check(&self, request: Request<v1::CheckRequest>) -> Result<Response<v1::CheckResponse>, Status> {
-        let authorization = request.metadata().get("authorization");
-        let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+        let told = |name| request.metadata().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let (authorization, trace) = (told("authorization"), told("traceparent"));
         self.heard.send_modify(|heard| {
             heard.authorization = authorization;
+            heard.traces.push(trace);
             heard.checks.push(request.into_inner());
         });
         match self.next_check() {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use quota_core::Cost;
 use quota_proto::v1::{self, quota_service_client::QuotaServiceClient};
@@ -88,6 +88,32 @@ async fn what_is_metered_only_is_not_asked_about_and_the_rest_not_even_metered()
     }
     assert!(client.shutdown(LONG).await);
     assert_eq!((bytes(&fake.heard()), fake.heard().checks.len()), (11, 0));
+}
+
+#[tokio::test]
+async fn a_question_is_in_the_trace_of_its_request() {
+    const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const OWN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000001-01";
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    let own = |request: &Parts| match request.headers.get("own-span") {
+        Some(span) => {
+            let span = HeaderMap::from_iter([("traceparent".parse().unwrap(), span.clone())]);
+            Classification::Check(fetch().trace(&span))
+        }
+        None => classify(request),
+    };
+    let service = QuotaLayer::new(client, own).layer(service_fn(answer));
+    let traced = [("traceparent", CALLER), ("own-span", OWN)];
+    for headers in [&traced[..0], &traced[..1], &traced[..]] {
+        let mut request = request("/check", "application/grpc");
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        service.clone().oneshot(request).await.unwrap();
+    }
+    let told = [None, Some(CALLER), Some(OWN)].map(|trace| trace.map(str::to_owned));
+    assert_eq!(fake.heard().traces, told);
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+mod at_min;
+
 use std::collections::BTreeMap;
 
 use super::blame::{Blame, Cut, Cuts, Load, Step};

@@ -83,6 +83,23 @@ fn a_clock_that_steps_back_keeps_ages() {
 }
 
 #[test]
+fn each_bucket_tells_what_was_spent_in_it() {
+    let mut window = Window::default();
+    window.advance(1000);
+    for (tick, amount) in [(941, 5), (999, 7), (1000, 9)] {
+        window.add(tick, cpu(amount));
+    }
+    let mut expected = [0; 60];
+    [expected[0], expected[58], expected[59]] = [5, 7, 9];
+    assert_eq!(window.by_bucket(Resource::Cpu), expected);
+    assert_eq!(window.by_bucket(Resource::Memory), [0; 60]);
+    window.advance(1001);
+    expected.rotate_left(1);
+    expected[59] = 0;
+    assert_eq!(window.by_bucket(Resource::Cpu), expected, "the oldest has left");
+}
+
+#[test]
 fn below_again_when_enough_has_left() {
     let mut window = Window::default();
     window.advance(1000);

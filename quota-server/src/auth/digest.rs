@@ -9,7 +9,7 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// That of a token.
-    pub fn of(token: &str) -> Self {
+    pub fn of(token: impl AsRef<[u8]>) -> Self {
         Self(Sha256::digest(token).into())
     }
 

@@ -23,7 +23,12 @@ fn file(path: &Path) -> Token {
 }
 
 fn known(tokens: Vec<Token>) -> Auth {
-    Auth::Known { tokens: Tokens::open(tokens).unwrap(), certificates: Vec::new() }
+    of(tokens, Vec::new())
+}
+
+fn of(tokens: Vec<Token>, certificates: Vec<Certificate>) -> Auth {
+    let auth = config::Auth { disabled: false, tokens, certificates };
+    Auth::new(Known::open(&auth).unwrap())
 }
 
 #[test]
@@ -32,21 +37,21 @@ fn each_role_may_what_is_its_own_and_an_admin_everything() {
     for role in Role::ALL {
         let authorization = format!("Bearer {role}-0123456789");
         for needed in Role::ALL {
-            let answer = auth.authorize(Access::Least(needed), Some(&authorization), None);
+            let answer = auth.authorize(Access::Least(needed), Some(&authorization), &[]);
             if role == needed || role == Role::Admin {
                 assert_eq!(answer.unwrap().unwrap().name.as_ref(), role.as_str());
             } else {
                 assert_eq!(answer, Err(Refusal::Role { name: role.as_str().into(), role, needed }));
             }
         }
-        assert_eq!(auth.authorize(Access::Open, Some(&authorization), None), Ok(None));
+        assert_eq!(auth.authorize(Access::Open, Some(&authorization), &[]), Ok(None));
     }
 }
 
 #[test]
 fn who_shows_no_token_or_another_is_nobody() {
     let auth = known(vec![digest("a", Role::Admin, TOKEN)]);
-    let ask = |authorization: Option<&str>| auth.authorize(Access::Least(Role::Reader), authorization, None);
+    let ask = |authorization: Option<&str>| auth.authorize(Access::Least(Role::Reader), authorization, &[]);
     for known in [format!("Bearer {TOKEN}"), format!("bearer {TOKEN}"), format!("BEARER  {TOKEN} ")] {
         assert!(ask(Some(&known)).is_ok(), "{known}");
     }
@@ -58,13 +63,13 @@ fn who_shows_no_token_or_another_is_nobody() {
     for token in ["t0ken", &TOKEN.to_uppercase(), &format!("{TOKEN}x"), &long] {
         assert_eq!(ask(Some(&format!("Bearer {token}"))), Err(Refusal::UnknownToken), "{token}");
     }
-    assert_eq!(auth.authorize(Access::Open, None, None), Ok(None));
+    assert_eq!(auth.authorize(Access::Open, None, &[]), Ok(None));
 }
 
 #[test]
 fn without_tokens_anybody_may_everything() {
     for role in Role::ALL {
-        let anybody = Auth::Anyone.authorize(Access::Least(role), None, None).unwrap().unwrap();
+        let anybody = of(vec![], vec![]).authorize(Access::Least(role), None, &[]).unwrap().unwrap();
         assert_eq!(anybody, Caller::anonymous());
         assert_eq!(anybody.speaks_for(Some("gitaly-01")), Ok(()));
     }
@@ -137,7 +142,7 @@ fn a_file_that_holds_no_token_stops_the_start_and_is_not_repeated() {
 #[test]
 fn tokens_are_not_shown() {
     let auth = known(vec![digest("a", Role::Admin, "abc")]);
-    let refused = auth.authorize(Access::Least(Role::Admin), Some("Bearer s3cret"), None).unwrap_err();
+    let refused = auth.authorize(Access::Least(Role::Admin), Some("Bearer s3cret"), &[]).unwrap_err();
     let shown = format!("{auth:?} {refused:?} {refused}");
     assert!(!shown.contains("s3cret") && !shown.contains("186") && !shown.contains("ba78"), "{shown}");
 }
@@ -145,20 +150,33 @@ fn tokens_are_not_shown() {
 #[test]
 fn a_certificate_is_known_by_one_of_its_names_and_a_token_stands_before_it() {
     let gitaly = caller("gitaly", Role::Fileserver, &["gitaly-01"]);
-    let tokens = Tokens::open(vec![digest("a", Role::Admin, TOKEN)]).unwrap();
     let certificates = vec![Certificate { caller: gitaly.clone(), subject: "gitaly-01.internal".into() }];
-    let auth = Auth::Known { tokens, certificates };
-    let named = |names: &[&str]| auth.named(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-    assert_eq!(named(&["other", "gitaly-01.internal"]), Some(gitaly.clone()));
-    for others in [&[][..], &["gitaly-01"], &["*.internal"], &["x.gitaly-01.internal"]] {
-        assert_eq!(named(others), None, "{others:?}");
-    }
-    let ask = |authorization: Option<&str>, named: Option<&Caller>| {
-        auth.authorize(Access::Least(Role::Fileserver), authorization, named)
+    let auth = of(vec![digest("a", Role::Admin, TOKEN)], certificates);
+    let ask = |authorization: Option<&str>, names: &[&str]| {
+        let names: Vec<_> = names.iter().map(|&name| name.to_owned()).collect();
+        auth.authorize(Access::Least(Role::Fileserver), authorization, &names)
     };
-    assert_eq!(ask(None, Some(&gitaly)), Ok(Some(gitaly.clone())));
+    let its = ["other", "gitaly-01.internal"];
+    assert_eq!(ask(None, &its), Ok(Some(gitaly)));
+    for others in [&[][..], &["gitaly-01"], &["*.internal"], &["x.gitaly-01.internal"]] {
+        assert_eq!(ask(None, others), Err(Refusal::NoToken), "{others:?}");
+    }
     let bearer = format!("Bearer {TOKEN}");
-    assert_eq!(ask(Some(&bearer), Some(&gitaly)).unwrap().unwrap().name.as_ref(), "a");
-    assert_eq!(ask(Some("Bearer another"), Some(&gitaly)), Err(Refusal::UnknownToken));
-    assert_eq!(Auth::Anyone.named(&["gitaly-01.internal".to_owned()]), None);
+    assert_eq!(ask(Some(&bearer), &its).unwrap().unwrap().name.as_ref(), "a");
+    assert_eq!(ask(Some("Bearer another"), &its), Err(Refusal::UnknownToken));
+}
+
+#[test]
+fn who_is_known_is_replaced_at_once() {
+    let auth = known(vec![digest("a", Role::Admin, TOKEN)]);
+    let bearer = format!("Bearer {TOKEN}");
+    let ask = || auth.authorize(Access::Least(Role::Admin), Some(&bearer), &[]);
+    assert!(ask().is_ok());
+    let others = config::Auth {
+        disabled: false,
+        tokens: vec![digest("b", Role::Admin, "another-t0ken-of-b")],
+        certificates: Vec::new(),
+    };
+    auth.replace(Known::open(&others).unwrap());
+    assert_eq!(ask(), Err(Refusal::UnknownToken));
 }

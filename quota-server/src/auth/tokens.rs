@@ -1,16 +1,10 @@
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use parking_lot::{Mutex, RwLock};
 
 use super::{Caller, Digest};
-
-/// What is shorter could be guessed.
-const MIN_TOKEN_BYTES: usize = 16;
-
-/// What is longer is no token, and not worth its digest.
-const MAX_TOKEN_BYTES: usize = 1024;
+use crate::secret;
 
 /// A token of the configuration: whose it is, and what it is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +51,7 @@ impl Tokens {
 
     /// Whose a token is. All are compared, so that the time tells nothing.
     pub fn caller(&self, token: &str) -> Option<Caller> {
-        if token.len() > MAX_TOKEN_BYTES {
+        if token.len() > secret::MAX_BYTES {
             return None;
         }
         let shown = Digest::of(token);
@@ -69,11 +63,6 @@ impl Tokens {
             }
         }
         caller.cloned()
-    }
-
-    /// Whether a token is in a file, which may change.
-    pub fn has_files(&self) -> bool {
-        self.tokens.iter().any(|token| matches!(token.secret, Secret::File(_)))
     }
 
     /// Reads the files anew. A token whose file gives none at the moment stays in force. Blocks.
@@ -103,25 +92,10 @@ impl Secret {
     fn read(&self) -> Result<Digest, TokenFileError> {
         match self {
             Self::Digest(digest) => Ok(*digest),
-            Self::File(file) => read(file).map_err(|reason| TokenFileError { file: file.clone(), reason }),
+            Self::File(file) => match secret::read(file, "a token") {
+                Ok(token) => Ok(Digest::of(token)),
+                Err(reason) => Err(TokenFileError { file: file.clone(), reason }),
+            },
         }
-    }
-}
-
-/// The digest of the first line of a file.
-fn read(file: &Path) -> io::Result<Digest> {
-    let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
-    let mut text = Vec::new();
-    // What follows the first line is of no matter, and of any length.
-    File::open(file)?.take(2 * MAX_TOKEN_BYTES as u64).read_to_end(&mut text)?;
-    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
-    if !(MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&line.len()) {
-        return Err(invalid(format!(
-            "the first line must be a token of {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} bytes"
-        )));
-    }
-    match std::str::from_utf8(line) {
-        Ok(token) if line.iter().all(u8::is_ascii_graphic) => Ok(Digest::of(token)),
-        _ => Err(invalid("a token is visible ASCII, without spaces".to_owned())),
     }
 }

@@ -26,6 +26,12 @@ pub enum ConfigError {
     /// The layers do not fit together; their check comes first, so this is a fault of ours.
     #[error("settings cannot be merged")]
     Merge(#[from] config::ConfigError),
+    /// They are good, but not beside what stays as it is until the server is started anew.
+    #[error("not without a restart: {0}")]
+    Together(Box<Self>),
+    /// There is nothing in the file, where there was: as when the disk was full as it was written.
+    #[error("{}: is empty", .0.display())]
+    Empty(PathBuf),
     /// A setting is unknown, or its value is no good.
     #[error("{origin}: {key}: {reason}")]
     Setting {

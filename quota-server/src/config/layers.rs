@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use super::environment;
 use super::error::{ConfigError, Key, Origin};
-use super::schema::{self, Table, lookup};
+use super::schema::{self, Table, lookup, lookup_mut};
 
 /// Every setting with its default.
 pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -16,7 +16,7 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// The merged settings, and the layers that they came from, a later one over an earlier one.
 pub(super) struct Settings {
     layers: Vec<Layer>,
-    merged: Table,
+    pub(super) merged: Table,
 }
 
 /// What one place gives: it holds the values written there, and none else.
@@ -53,6 +53,14 @@ impl Settings {
         layers.extend(environment::layers(env, &defaults)?);
         let merged = Source::collect(&layers)?;
         Ok(Self { layers, merged })
+    }
+
+    /// Leaves a setting as it is in others.
+    pub(super) fn hold(&mut self, path: &[String], others: &Self) {
+        if let (Some(held), Some(place)) = (lookup(&others.merged, path), lookup_mut(&mut self.merged, path))
+        {
+            place.clone_from(held);
+        }
     }
 
     /// A setting written as a string, understood by `parse`, whose error says what would be good.
@@ -169,11 +177,8 @@ impl Settings {
 }
 
 /// The text of a file.
-pub(super) fn read_file(path: &Path) -> Result<(Origin, String), ConfigError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok((Origin::File(path.to_owned()), text)),
-        Err(reason) => Err(ConfigError::Unreadable { path: path.to_owned(), reason }),
-    }
+pub(super) fn read_file(path: &Path) -> Result<String, ConfigError> {
+    fs::read_to_string(path).map_err(|reason| ConfigError::Unreadable { path: path.to_owned(), reason })
 }
 
 /// The settings in a TOML text.

@@ -22,6 +22,16 @@ pub(super) fn lookup<'a>(table: &'a Table, path: &[impl AsRef<str>]) -> Option<&
     }
 }
 
+/// The same, to be changed.
+pub(super) fn lookup_mut<'a>(table: &'a mut Table, path: &[impl AsRef<str>]) -> Option<&'a mut ValueKind> {
+    let (first, rest) = path.split_first()?;
+    match &mut table.get_mut(first.as_ref())?.kind {
+        kind if rest.is_empty() => Some(kind),
+        ValueKind::Table(inner) => lookup_mut(inner, rest),
+        _ => None,
+    }
+}
+
 /// The path of every value.
 pub(super) fn paths(table: &Table) -> Vec<Vec<String>> {
     let below = |(name, value): (&String, &Value)| match &value.kind {

@@ -3,9 +3,12 @@ mod defaults;
 mod documented;
 mod overrides;
 mod refused;
+mod reload;
 mod secrets;
 
-use super::{Config, ConfigError};
+use std::path::PathBuf;
+
+use super::{Config, ConfigError, Source};
 
 /// The message for settings that must be refused.
 fn refusal(result: Result<Config, ConfigError>) -> String {
@@ -15,6 +18,11 @@ fn refusal(result: Result<Config, ConfigError>) -> String {
     }
 }
 
-fn from_env(vars: &[(&str, &str)]) -> Result<Config, ConfigError> {
-    Config::load_from(None, vars.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())))
+fn load<const N: usize>(file: Option<PathBuf>, env: [(&str, &str); N]) -> Result<Config, ConfigError> {
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(Source::new(file, env).load()?.config().clone())
+}
+
+fn from_env<const N: usize>(vars: [(&str, &str); N]) -> Result<Config, ConfigError> {
+    load(None, vars)
 }

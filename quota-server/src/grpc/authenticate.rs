@@ -23,9 +23,9 @@ pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Reques
     let Some(access) = Access::of_method(request.uri().path()) else {
         return Status::unimplemented("there is no such method").into_http();
     };
-    let named = request.extensions().get().and_then(|Peer(named)| named.as_ref());
+    let names: &[String] = request.extensions().get().map_or(&[], |Peer(names)| names);
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match guard.auth.authorize(access, authorization, named) {
+    match guard.auth.authorize(access, authorization, names) {
         Ok(caller) => {
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);

@@ -15,7 +15,7 @@ use crate::auth::Caller;
 use crate::quota::{
     AccountLimit, Backoff, BackoffRequest, ChargeRequest, CheckRequest, CheckResponse, Decision, Denial,
     Explanation, Finished, Label, NodeCalibration, NodeStanding, PressureRequest, Pressured, ReportRequest,
-    Reported, Retry, Standing, StandingRequest,
+    Reported, Retry, Share, Standing, StandingRequest,
 };
 
 pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckRequest, Invalid> {
@@ -26,6 +26,7 @@ pub(super) fn check(wire: v1::CheckRequest, prefix: Ipv6Prefix) -> Result<CheckR
         class: Label::new("class", Some(&wire.class))?,
         price: wire.price.map(|price| cost(price, "price")).transpose()?,
         used_here: used_here(wire.used_here.as_ref())?,
+        share_wanted: cost(wire.share_wanted.unwrap_or_default(), "share_wanted")?,
     })
 }
 
@@ -97,6 +98,11 @@ fn cost(wire: v1::Cost, field: &str) -> Result<Cost, Invalid> {
 impl From<CheckResponse> for v1::CheckResponse {
     fn from(response: CheckResponse) -> Self {
         let standings = response.standings.into_iter().map(Into::into).collect();
+        let share = response.share.map(|Share { reservation, lasts }| v1::Share {
+            reservation: reservation.to_string(),
+            amounts: Some(reservation.amounts.into()),
+            lasts: Some(duration(lasts)),
+        });
         match response.decision {
             Decision::Allow { reservation, checked, shadow } => Self {
                 decision: v1::check_response::Decision::Allow.into(),
@@ -105,6 +111,7 @@ impl From<CheckResponse> for v1::CheckResponse {
                 checked,
                 standings,
                 shadow: shadow.as_ref().map(Into::into),
+                share,
                 ..Self::default()
             },
             Decision::Deny { denied_by, retry } => Self {
@@ -127,7 +134,7 @@ impl From<Standing> for v1::Standing {
             let mut wire = resource_standing(resource, *used, comparison);
             if let (Some(here), Some(Explanation { since, why })) = (&mut wire.here, &standing.own[resource])
             {
-                (here.since, here.why) = (since.map(duration), why.clone());
+                (here.since, here.why) = (since.map(duration), why.to_string());
             }
             Some(wire)
         };
@@ -149,7 +156,7 @@ impl From<&Denial> for v1::Breach {
     fn from(denial: &Denial) -> Self {
         let mut wire = Self::from(&denial.breach);
         if let Some(Explanation { since, why }) = &denial.explanation {
-            (wire.since, wire.why) = (since.map(duration), why.clone());
+            (wire.since, wire.why) = (since.map(duration), why.to_string());
         }
         wire
     }
@@ -203,7 +210,7 @@ impl From<NodeStanding> for v1::Node {
                 .into_iter()
                 .map(|(limit, Explanation { since, why })| v1::AccountLimit {
                     since: since.map(duration),
-                    why,
+                    why: why.to_string(),
                     ..account_limit(&limit)
                 })
                 .collect(),

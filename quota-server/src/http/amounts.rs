@@ -185,7 +185,7 @@ pub(super) fn explained(mut body: Value, explanation: Option<&Explanation>) -> V
         if let Some(since) = since {
             body["since_seconds"] = since.as_secs_f64().into();
         }
-        body["why"] = why.as_str().into();
+        body["why"] = why.to_string().into();
     }
     body
 }

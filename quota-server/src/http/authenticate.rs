@@ -2,14 +2,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderValue;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 
 use super::problem::Problem;
+use super::same_origin::is_same_origin;
 use crate::auth::{Access, Auth};
 use crate::quota::Quota;
 use crate::tls::Peer;
@@ -19,7 +20,7 @@ use crate::tls::Peer;
 pub(super) struct Guard {
     pub(super) access: Access,
     /// A browser shows the token as a password: it asks for one, and cannot show it otherwise. Nowhere else, since a browser
-    /// shows it to whatever page sends it here, and what is here changes nothing.
+    /// shows it whatever page sends it here. So what changes something is taken from pages of this server alone.
     pub(super) is_page: bool,
     pub(super) auth: Arc<Auth>,
     pub(super) quota: Arc<Quota>,
@@ -27,13 +28,22 @@ pub(super) struct Guard {
 
 /// Lets those through who may. What others send is not read.
 pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    let named = request.extensions().get().and_then(|Peer(named)| named.as_ref());
+    if guard.is_page && !request.method().is_safe() && !is_same_origin(request.headers()) {
+        return Problem::new(
+            StatusCode::FORBIDDEN,
+            "cross-origin",
+            "This is taken from a page of this server alone",
+        )
+        .with("detail", "neither Sec-Fetch-Site nor Origin says that it comes from one")
+        .into_response();
+    }
+    let names: &[String] = request.extensions().get().map_or(&[], |Peer(names)| names);
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let authorization = match authorization {
         Some(basic) if guard.is_page => Some(as_bearer(basic)),
         other => other.map(Cow::Borrowed),
     };
-    match guard.auth.authorize(guard.access, authorization.as_deref(), named) {
+    match guard.auth.authorize(guard.access, authorization.as_deref(), names) {
         Ok(caller) => {
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::rate_limit;
 use super::standing::standing_json;
 use crate::auth::Caller;
-use crate::quota::{CheckRequest, Decision, Label, QuotaError, Remaining, denial_in_words};
+use crate::quota::{CheckRequest, Decision, Label, QuotaError, Remaining, Share, denial_in_words};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +28,7 @@ pub(super) struct CheckBody {
     price: Option<Object<CostBody>>,
     #[serde(default)]
     used_here: Object<UsedHereBody>,
+    share_wanted: Option<Object<CostBody>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -48,6 +49,7 @@ impl CheckBody {
             class: Label::new("class", self.class.as_deref())?,
             price: self.price.map(|Object(price)| price.into()),
             used_here: PerKind::new(repo.0.into(), user.0.into(), ip.0.into()),
+            share_wanted: self.share_wanted.map_or(Cost::ZERO, |Object(wanted)| wanted.into()),
         })
     }
 }
@@ -75,6 +77,13 @@ pub(super) async fn check(
             });
             if let Some(reservation) = reservation {
                 body["reservation"] = reservation.to_string().into();
+            }
+            if let Some(Share { reservation, lasts }) = response.share {
+                body["share"] = json!({
+                    "reservation": reservation.to_string(),
+                    "amounts": amounts::cost(reservation.amounts),
+                    "lasts_seconds": lasts.as_secs_f64(),
+                });
             }
             if let Some(shadow) = shadow {
                 body["shadow"] = amounts::denial(&shadow);

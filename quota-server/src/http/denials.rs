@@ -18,13 +18,13 @@ use crate::quota::{DenialCount, DenialEvent, DenialsRequest, Listening, QuotaErr
 #[serde(deny_unknown_fields)]
 pub(super) struct DenialsParams {
     #[serde(default, deserialize_with = "amounts::some_seconds")]
-    since_seconds: Option<Duration>,
-    kind: Option<String>,
-    limit: Option<u32>,
+    pub(super) since_seconds: Option<Duration>,
+    pub(super) kind: Option<String>,
+    pub(super) limit: Option<u32>,
 }
 
 impl DenialsParams {
-    fn read(self) -> Result<DenialsRequest, Invalid> {
+    pub(super) fn read(self) -> Result<DenialsRequest, Invalid> {
         let kind = self.kind.map(|kind| kind.parse().map_err(|error| Invalid::new("kind", error)));
         Ok(DenialsRequest {
             since: DenialsRequest::since("since_seconds", self.since_seconds)?,

@@ -47,13 +47,30 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let query = parts.uri.query().unwrap_or_default();
-        if let Some(name) = not_utf8(query) {
-            return Err(Problem::invalid(name, "must be UTF-8"));
-        }
-        let params = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
-        serde_path_to_error::deserialize(params).map(Self).map_err(|error| wrong("query", &error))
+        pairs("query", parts.uri.query().unwrap_or_default()).map(Self)
     }
+}
+
+/// The fields of a form that a browser posts.
+pub(super) struct Form<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let body = Bytes::from_request(request, state).await.map_err(unread)?;
+        let body = std::str::from_utf8(&body).map_err(|_| Problem::invalid("body", "must be UTF-8"))?;
+        pairs("body", body).map(Self)
+    }
+}
+
+/// From names and values, in the encoding of queries and forms.
+fn pairs<T: DeserializeOwned>(whole: &str, text: &str) -> Result<T, Problem> {
+    if let Some(name) = not_utf8(text) {
+        return Err(Problem::invalid(name, "must be UTF-8"));
+    }
+    let params = serde_urlencoded::Deserializer::new(form_urlencoded::parse(text.as_bytes()));
+    serde_path_to_error::deserialize(params).map_err(|error| wrong(whole, &error))
 }
 
 /// The parameter that is no text when it is decoded: replacing what is wrong with it would name another account.

@@ -16,11 +16,11 @@ use crate::quota::{ModeRequest, ModeStanding, PutMode, QuotaError};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ModeBody {
-    mode: String,
-    node: Option<String>,
-    kind: Option<String>,
+    pub(super) mode: String,
+    pub(super) node: Option<String>,
+    pub(super) kind: Option<String>,
     #[serde(default)]
-    reason: String,
+    pub(super) reason: String,
 }
 
 #[derive(Deserialize)]
@@ -31,14 +31,14 @@ pub(super) struct ModeParams {
 }
 
 impl ModeBody {
-    fn read(&self, of: &Extensions) -> Result<PutMode, Invalid> {
+    pub(super) fn read(&self, of: &Extensions) -> Result<PutMode, Invalid> {
         let mode = Mode::ALL.into_iter().find(|mode| mode.as_str() == self.mode);
         let mode = mode.ok_or_else(|| Invalid::new("mode", "must be off, shadow or enforce"))?;
         PutMode::new(asked(self.node.as_deref(), self.kind.as_deref(), of)?, mode, &self.reason)
     }
 }
 
-fn asked(node: Option<&str>, kind: Option<&str>, of: &Extensions) -> Result<ModeRequest, Invalid> {
+pub(super) fn asked(node: Option<&str>, kind: Option<&str>, of: &Extensions) -> Result<ModeRequest, Invalid> {
     let kind: Option<Kind> = kind.map(str::parse).transpose().map_err(|error| Invalid::new("kind", error))?;
     ModeRequest::new(node, kind, author(of))
 }

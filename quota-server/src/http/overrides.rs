@@ -20,26 +20,26 @@ use crate::quota::{OverrideRequest, OverrideStanding, PutOverride, Quota, QuotaE
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OverrideBody {
-    weight: Option<f64>,
-    limits: Option<Object<LimitsBody>>,
-    exempt: Option<bool>,
-    blocked: Option<bool>,
+    pub(super) weight: Option<f64>,
+    pub(super) limits: Option<Object<LimitsBody>>,
+    pub(super) exempt: Option<bool>,
+    pub(super) blocked: Option<bool>,
     #[serde(default)]
-    reason: String,
-    expires_in_seconds: Option<f64>,
+    pub(super) reason: String,
+    pub(super) expires_in_seconds: Option<f64>,
 }
 
 /// Limits as the configuration file has them.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LimitsBody {
-    cpu: Option<String>,
-    memory: Option<String>,
-    network: Option<String>,
+pub(super) struct LimitsBody {
+    pub(super) cpu: Option<String>,
+    pub(super) memory: Option<String>,
+    pub(super) network: Option<String>,
 }
 
 impl OverrideBody {
-    fn read(self, asked: OverrideRequest, window: Duration) -> Result<PutOverride, Invalid> {
+    pub(super) fn read(self, asked: OverrideRequest, window: Duration) -> Result<PutOverride, Invalid> {
         let word = match (self.weight, self.limits, self.exempt, self.blocked) {
             (Some(weight), None, None, None) => Weight::try_from(weight)
                 .map(Override::Weight)
@@ -56,7 +56,7 @@ impl OverrideBody {
     }
 }
 
-const EXPIRES: &str = "expires_in_seconds";
+pub(super) const EXPIRES: &str = "expires_in_seconds";
 
 /// What is beyond every bound is refused as such.
 fn seconds(seconds: f64) -> Result<Duration, Invalid> {
@@ -85,7 +85,12 @@ impl LimitsBody {
     }
 }
 
-fn asked(quota: &Quota, kind: &str, id: &str, of: &Extensions) -> Result<OverrideRequest, Invalid> {
+pub(super) fn asked(
+    quota: &Quota,
+    kind: &str,
+    id: &str,
+    of: &Extensions,
+) -> Result<OverrideRequest, Invalid> {
     let kind: Kind = kind.parse().map_err(|error| Invalid::new("kind", error))?;
     OverrideRequest::new(kind, id, quota.ipv6_prefix, author(of))
 }

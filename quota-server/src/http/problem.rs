@@ -42,6 +42,16 @@ impl Problem {
             .with("errors", json!([{ "field": field, "reason": reason }]))
     }
 
+    /// What status it is answered with.
+    pub(super) const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// A member that is text; nothing where it has none of this name.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.body.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
     fn unavailable(name: &str, title: &str, detail: String) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, name, title)
             .with("detail", detail)

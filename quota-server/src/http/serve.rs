@@ -75,14 +75,13 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::auth::Auth;
     use crate::tls::Protocol;
 
     async fn connection() -> (JoinSet<()>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut server = JoinSet::new();
-        let door = Door { tls: None, auth: Arc::new(Auth::Anyone), protocol: Protocol::Http };
+        let door = Door { tls: None, protocol: Protocol::Http };
         server.spawn(serve(listener, door, Router::new(), pending()));
         (server, TcpStream::connect(address).await.unwrap())
     }

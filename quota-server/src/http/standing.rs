@@ -11,7 +11,7 @@ use super::amounts;
 use super::extract::{Params, Segments};
 use super::overrides::override_json;
 use super::problem::Problem;
-use crate::quota::{Label, QuotaError, Standing, StandingRequest};
+use crate::quota::{Label, Quota, QuotaError, Standing, StandingRequest};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,22 +24,21 @@ pub(super) async fn standing(
     Segments((kind, id)): Segments<(String, String)>,
     Params(params): Params<StandingParams>,
 ) -> Result<axum::Json<Value>, Problem> {
-    let standing = find(&http, &kind, &id, params).await?;
+    let request = read(&http.quota, &kind, &id, params).map_err(QuotaError::from)?;
+    let standing = http.quota.standing(request).await?;
     Ok(axum::Json(standing_json(&standing, http.quota.window.length())))
 }
 
-/// The standing of the account that a path names.
-pub(super) async fn find(
-    http: &Http,
+/// The account that a path names.
+pub(super) fn read(
+    quota: &Quota,
     kind: &str,
     id: &str,
     StandingParams { node }: StandingParams,
-) -> Result<Standing, QuotaError> {
+) -> Result<StandingRequest, Invalid> {
     let kind: Kind = kind.parse().map_err(|error| Invalid::new("kind", error))?;
-    let account =
-        Account::new(kind, id, http.quota.ipv6_prefix).map_err(|error| Invalid::new("id", error))?;
-    let node = Label::new("node", node.as_deref())?;
-    http.quota.standing(StandingRequest { account, node }).await
+    let account = Account::new(kind, id, quota.ipv6_prefix).map_err(|error| Invalid::new("id", error))?;
+    Ok(StandingRequest { account, node: Label::new("node", node.as_deref())? })
 }
 
 pub(super) fn standing_json(standing: &Standing, window: Duration) -> Value {

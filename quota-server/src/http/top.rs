@@ -13,14 +13,14 @@ use crate::quota::{Consumer, Label, QuotaError, TopRequest};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TopParams {
-    kind: Option<String>,
-    resource: Option<String>,
-    node: Option<String>,
-    limit: Option<u32>,
+    pub(super) kind: Option<String>,
+    pub(super) resource: Option<String>,
+    pub(super) node: Option<String>,
+    pub(super) limit: Option<u32>,
 }
 
 impl TopParams {
-    fn read(self) -> Result<TopRequest, Invalid> {
+    pub(super) fn read(self) -> Result<TopRequest, Invalid> {
         let missing = |field| Invalid::new(field, "must be given");
         let kind = self.kind.ok_or_else(|| missing("kind"))?;
         let resource = self.resource.ok_or_else(|| missing("resource"))?;

@@ -26,6 +26,7 @@ pub struct NodeMetrics {
     cut_accounts: GaugeVec,
     lowest_cuts: GaugeVec,
     cut_share: GaugeVec,
+    at_min: GaugeVec,
     labels: Mutex<BTreeSet<Box<str>>>,
 }
 
@@ -88,6 +89,11 @@ impl NodeMetrics {
                 "What the accounts with a limit of their own use of all that is used on a node, 0 to 1.",
                 &["node", "resource"],
             )?,
+            at_min: gauges(
+                "quota_node_at_min",
+                "1 while the pressure of a node calls for lower limits and none can fall further.",
+                &["node", "resource"],
+            )?,
             labels: Mutex::default(),
         })
     }
@@ -99,6 +105,7 @@ impl NodeMetrics {
         limits: &PerKind<PerResource<Limit>>,
         pressure: &PerResource<Option<Ratio>>,
         cuts: &PerResource<CutFigures>,
+        at_min: &PerResource<bool>,
     ) {
         let mut labels = self.labels.lock();
         if !has_label(&mut labels, node) {
@@ -120,6 +127,9 @@ impl NodeMetrics {
         }
         for (resource, cuts) in cuts.iter() {
             self.show_cuts(node, resource, cuts);
+        }
+        for (resource, at_min) in at_min.iter() {
+            self.at_min.with_label_values(&[node, resource.as_str()]).set(f64::from(u8::from(*at_min)));
         }
     }
 
@@ -163,7 +173,9 @@ impl NodeMetrics {
             let resource = resource.as_str();
             let _ = self.pressure.remove_label_values(&[node, resource]);
             let _ = self.pressure_seconds.remove_label_values(&[node, resource]);
-            let _ = self.cut_share.remove_label_values(&[node, resource]);
+            for gauges in [&self.cut_share, &self.at_min] {
+                let _ = gauges.remove_label_values(&[node, resource]);
+            }
             for kind in Kind::ALL {
                 for gauges in [&self.limits, &self.cut_accounts, &self.lowest_cuts] {
                     let _ = gauges.remove_label_values(&[node, kind.as_str(), resource]);
@@ -205,14 +217,15 @@ mod tests {
         {
             let cuts = CutFigures { lowest: PerKind::from_fn(|_| Some(1)), ..CutFigures::default() };
             let pressure = PerResource::from_fn(|_| Some(Ratio::ONE));
-            metrics.show(&node, &limits, &pressure, &PerResource::from_fn(|_| cuts));
+            metrics.show(&node, &limits, &pressure, &PerResource::from_fn(|_| cuts), &PerResource::default());
             metrics.calibrated(&node, Resource::Cpu, Reason::Hot, Duration::from_secs(5));
         }
         let series = |registry: &Registry| {
             registry.gather().iter().map(|family| family.get_metric().len()).sum::<usize>()
         };
-        // Limits, accounts and the lowest by kind and resource; pressure and share by resource; steps and seconds.
-        const OF_A_NODE: usize = 3 * 9 + 2 * 3 + 2;
+        // Limits, accounts and the lowest by kind and resource; pressure, share and whether it is at its least by resource;
+        // steps and seconds.
+        const OF_A_NODE: usize = 3 * 9 + 3 * 3 + 2;
         assert_eq!(series(&registry), 256 * OF_A_NODE + 2);
         metrics.retain(&HashSet::from(["node-7", "not-known-yet"]));
         assert_eq!(series(&registry), OF_A_NODE + 2);
@@ -225,7 +238,13 @@ mod tests {
         let limits = PerKind::from_fn(|_| PerResource::from_fn(|_| Limit::At(1)));
         let show = |cpu| {
             let cuts = PerResource::new(cpu, CutFigures::default(), CutFigures::default());
-            metrics.show("n", &limits, &PerResource::default(), &cuts);
+            metrics.show(
+                "n",
+                &limits,
+                &PerResource::default(),
+                &cuts,
+                &PerResource::new(cpu.share > 0.7, false, false),
+            );
         };
         let text = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         show(CutFigures {
@@ -242,6 +261,8 @@ mod tests {
             "quota_node_cut_limit_lowest{kind=\"user\",node=\"n\",resource=\"cpu\"} 12.5",
             "quota_node_cut_share{node=\"n\",resource=\"cpu\"} 0.75",
             "quota_node_pressure_seconds_total{node=\"n\",resource=\"cpu\"} 10",
+            "quota_node_at_min{node=\"n\",resource=\"cpu\"} 1",
+            "quota_node_at_min{node=\"n\",resource=\"memory\"} 0",
         ] {
             assert!(text().lines().any(|shown| shown == line), "{line}\n{}", text());
         }

@@ -1,8 +1,13 @@
 use std::time::Duration;
 
+use prometheus::core::Collector as _;
+use prometheus::proto::{LabelPair, Metric, MetricFamily};
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 use quota_core::{Cost, Resource};
 use quota_proto::wire_amount;
+
+/// What RPCs are called that the price table does not name.
+pub const OTHER_RPCS: &str = "other";
 
 /// What requests that have finished cost, by RPC: those that the price table names, and `other` for the rest.
 pub struct RequestMetrics {
@@ -36,6 +41,19 @@ impl RequestMetrics {
                 &bytes,
             )?,
         })
+    }
+
+    /// Forgets the RPCs that the configuration has not any more, so that those of all times do not add up.
+    pub(super) fn retain(&self, has: impl Fn(&str) -> bool) {
+        let histograms = [&self.cpu, &self.wall, &self.memory, &self.network];
+        for histogram in histograms {
+            let families = histogram.collect();
+            let labels = families.iter().flat_map(MetricFamily::get_metric).flat_map(Metric::get_label);
+            for rpc in labels.map(LabelPair::value).filter(|rpc| *rpc != OTHER_RPCS && !has(rpc)) {
+                // An error says that it is gone already.
+                let _ = histogram.remove_label_values(&[rpc]);
+            }
+        }
     }
 
     /// Counts a request under a name that the configuration has, or `other`.

@@ -49,7 +49,7 @@ impl Quota {
         };
         Ok(match self.verdict(&judged, now).denied_by {
             None => match without_the_store {
-                Some(error) if self.fail == FailPolicy::Closed => return Err(error),
+                Some(error) if self.settings().fail == FailPolicy::Closed => return Err(error),
                 _ => Backoff::No,
             },
             Some(breach) => {

@@ -1,10 +1,11 @@
-use quota_core::{Accounts, Cost, Mode, Timestamp};
+use quota_core::{Accounts, Breach, Cost, Mode, Timestamp, Verdict};
 use quota_proto::UsedHere;
 
-use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Standing};
+use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Share, Standing};
 use crate::config::FailPolicy;
 use crate::metrics::Outcome;
 use crate::store::{Limited, StoreError};
+use crate::trace;
 
 /// May this request be executed?
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct CheckRequest {
     pub price: Option<Cost>,
     /// What the accounts used on the fileserver.
     pub used_here: UsedHere,
+    /// What the fileserver would like to have beside, to admit further requests by itself.
+    pub share_wanted: Cost,
 }
 
 /// The answer to a check.
@@ -30,6 +33,8 @@ pub struct CheckResponse {
     pub decision: Decision,
     /// As the accounts were compared, before the price was reserved; none where the store was not asked.
     pub standings: Vec<Standing>,
+    /// What the fileserver may admit by itself.
+    pub share: Option<Share>,
 }
 
 /// Yes or no.
@@ -56,7 +61,8 @@ pub enum Decision {
 impl Quota {
     /// Decides on a request, and reserves its price where it is allowed.
     pub async fn check(&self, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
-        let price = request.price.unwrap_or_else(|| self.prices.price(request.rpc.as_deref()));
+        trace::of_check(&request);
+        let price = request.price.unwrap_or_else(|| self.settings().prices.price(request.rpc.as_deref()));
         // More than a bucket holds would not be counted, and could not be given back.
         let price = price.at_most(Cost::BUCKET);
         let compared = self.compare(request.accounts.as_slice(), &request.node, &request.used_here);
@@ -65,12 +71,18 @@ impl Quota {
             Ok(admitted) => {
                 let now = admitted.snapshots.now;
                 let judged = Self::judged(compared, admitted.snapshots);
-                let standings = judged
+                let standings: Vec<_> = judged
                     .iter()
                     .map(|judged| Standing::new(judged, &request.node, now, self.window))
                     .collect();
                 let verdict = self.verdict(&judged, now);
                 let denial = |breach| Denial::new(breach, &judged, &request.node, now, self.window);
+                let share = match verdict {
+                    Verdict { denied_by: None, shadowed: None } => {
+                        self.grant(&request, &limited, &standings, price).await
+                    }
+                    _ => None,
+                };
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
                         let accounts = request.accounts.as_slice();
@@ -82,13 +94,13 @@ impl Quota {
                     // The store compares the same usage with the same limits.
                     _ => return Err(self.fail(StoreError::Malformed("its decision is not ours".to_owned()))),
                 };
-                Ok(CheckResponse { decision, standings })
+                Ok(CheckResponse { decision, standings, share })
             }
             Err(error) => {
                 let error = QuotaError::from(error);
                 let decision = self.decide_without_the_store(&request, compared, &error);
                 let decision = decision.ok_or_else(|| self.fail(error))?;
-                Ok(CheckResponse { decision, standings: Vec::new() })
+                Ok(CheckResponse { decision, standings: Vec::new(), share: None })
             }
         }
     }
@@ -111,8 +123,8 @@ impl Quota {
                 now,
             ));
         }
-        (self.fail == FailPolicy::Open).then(|| {
-            self.metrics.decision(Outcome::Unchecked, None);
+        (self.settings().fail == FailPolicy::Open).then(|| {
+            self.came_to(Outcome::Unchecked, None);
             Decision::Allow { reservation: None, checked: false, shadow: None }
         })
     }
@@ -125,9 +137,9 @@ impl Quota {
         now: Timestamp,
     ) -> Decision {
         match &shadow {
-            None => self.metrics.decision(Outcome::Allow, None),
+            None => self.came_to(Outcome::Allow, None),
             Some(shadow) => {
-                self.metrics.decision(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow)));
+                self.came_to(Outcome::Shadow, Some((&shadow.breach, Mode::Shadow)));
                 self.take_down(shadow, Mode::Shadow, &request.node, &request.rpc, now);
             }
         }
@@ -135,7 +147,7 @@ impl Quota {
     }
 
     fn deny(&self, request: &CheckRequest, denied_by: Denial, now: Timestamp) -> Decision {
-        self.metrics.decision(Outcome::Deny, Some((&denied_by.breach, Mode::Enforce)));
+        self.came_to(Outcome::Deny, Some((&denied_by.breach, Mode::Enforce)));
         self.metrics.denial(denied_by.heavy);
         self.denials.tell(&denied_by, &request.node, &request.rpc);
         self.take_down(&denied_by, Mode::Enforce, &request.node, &request.rpc, now);
@@ -143,8 +155,13 @@ impl Quota {
         Decision::Deny { denied_by, retry }
     }
 
+    fn came_to(&self, outcome: Outcome, decided: Option<(&Breach, Mode)>) {
+        self.metrics.decision(outcome, decided);
+        trace::outcome(outcome);
+    }
+
     fn fail(&self, error: impl Into<QuotaError>) -> QuotaError {
-        self.metrics.decision(Outcome::Error, None);
+        self.came_to(Outcome::Error, None);
         error.into()
     }
 }

@@ -1,10 +1,12 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use quota_core::{Account, Limit};
 
 use super::words::in_words;
 use super::{Denial, Label};
+use crate::shown::Shown;
 
 /// The most accounts whose denials are counted apart in a second.
 const MAX_ACCOUNTS: usize = 1024;
@@ -13,8 +15,8 @@ const MAX_ACCOUNTS: usize = 1024;
 ///
 /// The first denial of an account in a second is a line of its own. What follows in that second is counted, and said
 /// by [`Denials::sum_up`]; beyond 1,024 accounts a second, for all further ones together.
-#[derive(Default)]
 pub struct Denials {
+    shown: Arc<Shown>,
     second: Mutex<Second>,
 }
 
@@ -27,6 +29,11 @@ struct Second {
 }
 
 impl Denials {
+    /// None yet; accounts are to be named like this.
+    pub fn new(shown: Arc<Shown>) -> Self {
+        Self { shown, second: Mutex::default() }
+    }
+
     pub(super) fn tell(&self, denial: &Denial, node: &Label, rpc: &Label) {
         let denied_by = &denial.breach;
         if !self.second.lock().is_first(&denied_by.account) {
@@ -35,13 +42,13 @@ impl Denials {
         let (account, resource) = (&denied_by.account, denied_by.resource);
         tracing::info!(
             kind = account.kind().as_str(),
-            id = account.id(),
+            id = self.shown.id(account),
             resource = resource.as_str(),
             used = in_words(resource, Limit::At(denied_by.used)),
             limit = in_words(resource, denied_by.limit),
             node = node.as_str(),
             rpc = rpc.as_str(),
-            why = denial.explanation.as_ref().map(|explained| &*explained.why),
+            why = denial.explanation.as_ref().map(|explained| self.shown.sentence(&explained.why)),
             "denied"
         );
     }
@@ -52,7 +59,7 @@ impl Denials {
         for (account, count) in second.repeated.iter().filter(|(_, count)| **count > 0) {
             tracing::info!(
                 kind = account.kind().as_str(),
-                id = account.id(),
+                id = self.shown.id(account),
                 count,
                 "denied again within a second"
             );

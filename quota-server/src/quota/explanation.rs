@@ -5,15 +5,15 @@ use quota_core::{
 };
 
 use super::words::{cut_in_words, overriding_in_words};
-use super::{Judged, Label, Overriding};
+use super::{Judged, Label, Overriding, Sentence};
 
 /// Why an account has a limit of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// For how long it has had it, by the store's clock, where that is known.
     pub since: Option<Duration>,
-    /// The limit, since when and why, as a sentence.
-    pub why: String,
+    /// The limit, since when and why.
+    pub why: Sentence,
 }
 
 /// A limit that is reached, and why it is what it is.

@@ -5,11 +5,12 @@ mod record;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::{Account, Accounts, Cost, Histogram, Kind, PerResource};
+use quota_core::{Accounts, Cost, Histogram, Kind, PerResource};
 use quota_proto::{Invalid, v1};
 
 pub(crate) use self::record::FactRecord;
 use super::{Label, Quota, ReportRequest};
+use crate::metrics::OTHER_RPCS;
 
 /// A request that has finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,19 +80,23 @@ impl Quota {
 
     /// Takes down the requests of a report that have finished.
     pub(super) fn take_down_finished(&self, report: &ReportRequest) {
+        let settings = self.settings();
         let finished = report.charges.iter().filter_map(|charge| Some((charge, charge.finished.as_ref()?)));
         for (charge, finished) in finished {
             self.facts.lock().add(finished);
-            let label = if self.prices.has(&finished.rpc) { &finished.rpc } else { record::OTHER };
+            let label = if settings.prices.has(&finished.rpc) { &finished.rpc } else { OTHER_RPCS };
             self.metrics.requests.finished(label, finished.cost, finished.wall);
-            if fastrand::f64() < self.logged_requests {
+            if fastrand::f64() < settings.logged_requests {
                 self.log_finished(report, &charge.accounts, finished);
             }
         }
     }
 
     fn log_finished(&self, report: &ReportRequest, accounts: &Accounts, finished: &Finished) {
-        let of = |kind| accounts.as_slice().iter().find(|account| account.kind() == kind).map(Account::id);
+        let of = |kind| {
+            let named = accounts.as_slice().iter().find(|account| account.kind() == kind);
+            named.and_then(|account| self.shown.id(account))
+        };
         let cost = v1::Cost::from(finished.cost);
         tracing::info!(
             target: "request",

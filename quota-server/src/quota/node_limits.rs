@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use quota_core::{
-    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Ratio, Resource,
-    Rule, Timestamp, Used, WindowLength,
+    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Resource, Rule,
+    Timestamp, Used, WindowLength,
 };
 
-use super::{AccountLimit, Quota};
+use super::{AccountLimit, Quota, Settings};
+use crate::config::Policy;
+use crate::history::Look;
 use crate::metrics::{CutFigures, Metrics};
 use crate::store::Nodes;
 
@@ -33,6 +35,8 @@ pub(super) struct KnownNode {
     limits: PerResource<Option<PerKind<u64>>>,
     /// The limits of single accounts, where they are lower.
     cuts: PerResource<BTreeMap<Account, Cut>>,
+    /// The lowest of all these limits, as a share of the most that it can be.
+    lowest: PerResource<Option<f32>>,
 }
 
 impl Default for NodeLimits {
@@ -51,10 +55,15 @@ impl NodeLimits {
         self.known.read().get(node?).cloned()
     }
 
-    /// What each known node last told of its pressure.
-    pub(crate) fn pressures(&self) -> Vec<(Box<str>, PerResource<Option<Ratio>>)> {
+    /// What is known of each node's pressure and limits.
+    pub(crate) fn look(&self) -> Vec<(Box<str>, PerResource<Look>)> {
         let known = self.known.read();
-        known.iter().map(|(name, node)| (name.clone(), node.state.report.pressure)).collect()
+        known.iter().map(|(name, node)| (name.clone(), node.look())).collect()
+    }
+
+    /// How many nodes are known.
+    pub(super) fn count(&self) -> usize {
+        self.known.read().len()
     }
 
     pub(super) fn learn(&self, name: &str, node: KnownNode) {
@@ -106,7 +115,21 @@ impl KnownNode {
             }
             cuts
         });
-        Self { state, now, limits, cuts }
+        let lowest = PerResource::from_fn(|resource| {
+            let (ranges, limits) = (&adaptations[resource].as_ref()?.ranges, &limits[resource]?);
+            let of_kinds = limits.iter().map(|(kind, limit)| (kind, *limit));
+            let of_accounts = cuts[resource].iter().map(|(account, cut)| (account.kind(), cut.limit));
+            let share = |(kind, limit): (Kind, u64)| (limit as f64 / ranges[kind].max as f64) as f32;
+            of_kinds.chain(of_accounts).map(share).reduce(f32::min)
+        });
+        Self { state, now, limits, cuts, lowest }
+    }
+
+    fn look(&self) -> PerResource<Look> {
+        PerResource::from_fn(|resource| Look {
+            pressure: self.state.report.pressure[resource].map(|pressure| f64::from(pressure) as f32),
+            lowest: self.lowest[resource],
+        })
     }
 
     pub(super) const fn state(&self) -> &NodeState {
@@ -170,7 +193,8 @@ impl Quota {
     /// Reads the nodes' limits from the store. To be called at least every 500 ms.
     pub async fn refresh_nodes(&self) {
         if let Ok(Nodes { now, nodes, .. }) = self.store.nodes().await {
-            let adaptations = self.policy.adaptations();
+            let settings = self.settings();
+            let adaptations = settings.policy.adaptations();
             let known = nodes.into_iter().map(|node| {
                 // A step is told by the server that it was made for, even where the answer came too late for it.
                 self.tell_steps(&node.name, &node.state, &node.ours);
@@ -186,29 +210,34 @@ impl Quota {
     }
 
     pub(super) fn show_node(&self, name: &str, node: &KnownNode) {
-        let pressure = &node.state().report.pressure;
-        self.metrics.nodes.show(name, &self.limits_of(Some(node)), pressure, &node.cut_figures());
+        let (state, settings) = (node.state(), self.settings());
+        let at_min = PerResource::from_fn(|resource| {
+            state.is_at_min(resource, node.now, settings.policy.adaptations())
+        });
+        let limits = self.limits_of(Some(node));
+        self.metrics.nodes.show(name, &limits, &state.report.pressure, &node.cut_figures(), &at_min);
     }
 
     /// The limits in force on a node: those that are adapted, and the fixed ones.
     pub(super) fn limits_of(&self, node: Option<&KnownNode>) -> PerKind<PerResource<Limit>> {
+        let Settings { policy, .. } = &*self.settings();
         PerKind::from_fn(|kind| {
             PerResource::from_fn(|resource| {
-                let adapted = self.node_limit(node, kind, resource);
-                adapted.unwrap_or(self.policy.ceilings(kind)[resource].limit)
+                let adapted = node_limit(policy, node, kind, resource);
+                adapted.unwrap_or(policy.ceilings(kind)[resource].limit)
             })
         })
     }
+}
 
-    /// The limit of a node, `initial` where the node is not known; `None` where the resource is not adapted.
-    pub(super) fn node_limit(
-        &self,
-        node: Option<&KnownNode>,
-        kind: Kind,
-        resource: Resource,
-    ) -> Option<Limit> {
-        let adaptation = self.policy.adaptations()[resource].as_ref()?;
-        let adapted = node.and_then(|node| node.limit(kind, resource));
-        Some(Limit::At(adapted.unwrap_or(adaptation.ranges[kind].initial)))
-    }
+/// The limit of a node, `initial` where the node is not known; `None` where the resource is not adapted.
+pub(super) fn node_limit(
+    policy: &Policy,
+    node: Option<&KnownNode>,
+    kind: Kind,
+    resource: Resource,
+) -> Option<Limit> {
+    let adaptation = policy.adaptations()[resource].as_ref()?;
+    let adapted = node.and_then(|node| node.limit(kind, resource));
+    Some(Limit::At(adapted.unwrap_or(adaptation.ranges[kind].initial)))
 }

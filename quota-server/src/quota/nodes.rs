@@ -45,7 +45,7 @@ impl Quota {
             known.nodes.into_iter().filter(|known| node.as_deref().is_none_or(|name| *known.name == *name));
         Ok(asked
             .map(|node| {
-                let state = KnownNode::new(node.state, known.now, self.policy.adaptations());
+                let state = KnownNode::new(node.state, known.now, self.settings().policy.adaptations());
                 let ago = |moment| Duration::from_micros(known.now.since(moment));
                 let calibrations = PerResource::from_fn(|resource| {
                     let controller = state.state().controllers[resource].as_ref()?;

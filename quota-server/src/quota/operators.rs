@@ -28,16 +28,16 @@ use crate::store::{Cause, StoreError, Words};
 /// What operators say, as far as it is known. It is read again and again ([`Quota::refresh_operators`]); without the store,
 /// what was last known stays in force.
 pub struct Operators {
-    file: Vec<Arc<Overriding>>,
     copy: Mutex<Copy>,
     in_force: RwLock<Arc<InForce>>,
     /// How often reading has begun: of two answers, the one counts that was asked for later.
     begun: AtomicU64,
 }
 
-/// What the store held when it was last read.
+/// What the configuration file says, and what the store held when it was last read.
 #[derive(Default)]
 struct Copy {
+    file: Vec<Arc<Overriding>>,
     book: Book,
     /// By this server's clock, and by the store's.
     read: Option<(Instant, Timestamp)>,
@@ -61,14 +61,17 @@ pub(super) struct InForce {
 impl Operators {
     /// With what the configuration file says.
     pub fn new(file: &[FileOverride]) -> Self {
-        let file: Vec<_> = file.iter().map(|said| Arc::new(said.into())).collect();
-        let in_force = InForce::new(&Book::default(), &file, Timestamp::from_micros(0));
-        Self {
-            copy: Mutex::default(),
-            in_force: RwLock::new(Arc::new(in_force)),
-            begun: AtomicU64::new(0),
-            file,
-        }
+        let copy = Copy { file: read_file(file), ..Copy::default() };
+        let in_force = RwLock::new(Arc::new(InForce::new(&copy, Timestamp::from_micros(0))));
+        Self { copy: Mutex::new(copy), in_force, begun: AtomicU64::new(0) }
+    }
+
+    /// The configuration file says something else from now on.
+    pub(super) fn replace_file(&self, file: &[FileOverride]) {
+        let mut copy = self.copy.lock();
+        copy.file = read_file(file);
+        let now = copy.now();
+        *self.in_force.write() = Arc::new(InForce::new(&copy, now));
     }
 
     pub(super) fn in_force(&self) -> Arc<InForce> {
@@ -77,7 +80,7 @@ impl Operators {
 
     /// The moment as of which it is known, by the store's clock.
     pub(super) fn known_at(&self) -> Timestamp {
-        self.copy.lock().read.map_or(Timestamp::from_micros(0), |(_, now)| now)
+        self.copy.lock().now()
     }
 
     /// What the copy has that the store has not any more. One that is too old may have missed that something was withdrawn.
@@ -100,18 +103,29 @@ impl Operators {
         (copy.turn, copy.read) = (turn, Some((Instant::now(), now)));
         let has_ended = self.in_force.read().next_end.is_some_and(|end| end <= now);
         if is_new || has_ended {
-            *self.in_force.write() = Arc::new(InForce::new(&copy.book, &self.file, now));
+            *self.in_force.write() = Arc::new(InForce::new(&copy, now));
         }
     }
 }
 
+impl Copy {
+    /// The moment as of which it is known.
+    fn now(&self) -> Timestamp {
+        self.read.map_or(Timestamp::from_micros(0), |(_, now)| now)
+    }
+}
+
+fn read_file(file: &[FileOverride]) -> Vec<Arc<Overriding>> {
+    file.iter().map(|said| Arc::new(said.into())).collect()
+}
+
 impl InForce {
-    fn new(book: &Book, file: &[Arc<Overriding>], now: Timestamp) -> Self {
+    fn new(Copy { file, book, .. }: &Copy, now: Timestamp) -> Self {
         let holding = || book.iter().filter(|(_, word)| word.holds(now));
         let put: Vec<_> =
             holding().filter_map(|(name, word)| Overriding::read(name, word)).map(Arc::new).collect();
         let of = |said: &Arc<Overriding>| (said.account.clone(), Arc::clone(said));
-        let mut listed = [&put, file].concat();
+        let mut listed = [&put[..], file].concat();
         // It keeps the order of those that are equal.
         listed.sort_by(|a, b| a.account.cmp(&b.account));
         let mut modes: Vec<_> = holding().filter_map(|(name, word)| ModeSetting::read(name, word)).collect();

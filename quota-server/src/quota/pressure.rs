@@ -38,7 +38,8 @@ impl Quota {
     /// Takes in how loaded a node is; its limits follow, one step an interval.
     pub async fn report_pressure(&self, request: PressureRequest) -> Result<Pressured, QuotaError> {
         let PressureRequest { node, report } = request;
-        let adaptations = self.policy.adaptations();
+        let settings = self.settings();
+        let adaptations = settings.policy.adaptations();
         let calibrated = self.store.calibrate(&node, &report, adaptations).await?;
         if calibrated.repaired {
             tracing::warn!(

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use quota_core::{Account, Comparison, PerResource, Timestamp, WindowLength, decide};
+use quota_core::{Account, Comparison, PerResource, Snapshot, Timestamp, Window, WindowLength, decide};
 use quota_proto::{Invalid, UsedHere};
 
 use super::{Explanation, Judged, Label, OverrideStanding, Quota, QuotaError};
@@ -50,12 +50,23 @@ impl Standing {
 impl Quota {
     /// What an account used, may use, and when it may again. Changes nothing.
     pub async fn standing(&self, request: StandingRequest) -> Result<Standing, QuotaError> {
+        Ok(self.standing_in_time(request).await?.0)
+    }
+
+    /// The same, with when within the window it was used. Changes nothing.
+    pub async fn standing_in_time(&self, request: StandingRequest) -> Result<(Standing, Window), QuotaError> {
         let account = std::slice::from_ref(&request.account);
         let snapshots = self.store.usage(account).await?;
         let now = snapshots.now;
         let judged =
             Self::judged(self.compare(account, &request.node, &UsedHere::default()), snapshots).pop();
         let judged = judged.ok_or_else(|| Invalid::new("id", "must name an account"))?;
-        Ok(Standing::new(&judged, &request.node, now, self.window))
+        let standing = Standing::new(&judged, &request.node, now, self.window);
+        let window = match judged.subject.snapshot {
+            Snapshot::Full(window) => window,
+            // No store tells less of whom it is asked for.
+            Snapshot::Below(_) => Window::default(),
+        };
+        Ok((standing, window))
     }
 }

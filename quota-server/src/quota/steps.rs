@@ -18,7 +18,8 @@ impl Quota {
                 && let Some(last) = &controller.last
                 && self.nodes.is_news(node, resource, last.at)
             {
-                let interval = self.policy.adaptations()[resource].map(|adaptation| adaptation.interval);
+                let interval =
+                    self.settings().policy.adaptations()[resource].map(|adaptation| adaptation.interval);
                 self.metrics.nodes.calibrated(node, resource, last.reason, interval.unwrap_or_default());
                 tell(node, resource, last, &controller.limits);
                 let before = before.as_ref().and_then(|known| known.state().controllers[resource].as_ref());
@@ -42,13 +43,13 @@ impl Quota {
         let mut forgotten = known.filter(|(account, _)| !accounts.contains_key(*account));
         let window = self.window.length();
         for (account, cut) in cut.by_ref().take(MOST_NAMED) {
-            let why = cut_in_words(account, resource, cut, node, window);
-            let (kind, id) = (account.kind().as_str(), account.id());
+            let why = self.shown.sentence(&cut_in_words(account, resource, cut, node, window));
+            let (kind, id) = (account.kind().as_str(), self.shown.id(account));
             tracing::info!(node, kind, id, resource = resource.as_str(), why, "account cut");
         }
         for (account, cut) in forgotten.by_ref().take(MOST_NAMED) {
-            let last = cut_in_words(account, resource, cut, node, window);
-            let (kind, id) = (account.kind().as_str(), account.id());
+            let last = self.shown.sentence(&cut_in_words(account, resource, cut, node, window));
+            let (kind, id) = (account.kind().as_str(), self.shown.id(account));
             tracing::info!(
                 node,
                 kind,

@@ -12,6 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
 use crate::config::Config;
+use crate::history::Look;
 use crate::store::{Clock, Entry, MemoryStore, Report};
 
 const NODE: &str = "gitaly-01";
@@ -61,20 +62,19 @@ struct World {
 
 fn server(store: &Arc<MemoryStore>) -> Quota {
     let config = Config::from_toml("").unwrap();
+    let shown = Arc::new(Shown::open(&config.log).unwrap());
     Quota {
         store: Arc::clone(store) as Arc<dyn Store>,
-        metrics: Arc::new(Metrics::new(&config.policy).unwrap()),
-        policy: config.policy,
+        metrics: Arc::new(Metrics::new(&config).unwrap()),
+        settings: RwLock::new(Arc::new(Settings::from(&config))),
         nodes: NodeLimits::default(),
         operators: Operators::new(&config.overrides),
-        prices: config.prices,
-        fail: config.store.fail,
         window: config.window,
         ipv6_prefix: config.ip.ipv6_prefix,
-        denials: Arc::default(),
+        denials: Arc::new(Denials::new(Arc::clone(&shown))),
+        shown,
         record: Mutex::default(),
         facts: Mutex::default(),
-        logged_requests: config.log.requests,
         denial_events: DenialEvents::default(),
         consumers: Consumers::new(config.window),
         jitter: Jitter::none(),
@@ -156,6 +156,7 @@ async fn check(server: &Quota, name: &str) -> CheckResponse {
         class: Label::default(),
         price: Some(Cost::ZERO),
         used_here: UsedHere::default(),
+        share_wanted: Cost::ZERO,
     };
     server.check(request).await.unwrap()
 }
@@ -194,7 +195,8 @@ async fn who_loads_a_node_is_cut_and_the_others_are_not_and_why_is_told_everywhe
     assert!((21_600_000..=90_000_000).contains(&most), "{most}");
     let why =
         format!("user alice: {}.{} CPU-s/min on {NODE} since 12:03:0", most / 1_000_000, most / 100_000 % 10);
-    assert!(explanation.why.starts_with(&why) && explanation.why.ends_with(WHY), "{}", explanation.why);
+    let told = explanation.why.to_string();
+    assert!(told.starts_with(&why) && told.ends_with(WHY), "{told}");
     assert!(explanation.since.unwrap() <= Duration::from_secs(2), "{:?}", explanation.since);
 
     for server in &world.servers {
@@ -222,6 +224,13 @@ async fn who_loads_a_node_is_cut_and_the_others_are_not_and_why_is_told_everywhe
     assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(WHY)), "by both servers: {lines:?}");
 }
 
+/// What is kept of the node for plots.
+fn look(world: &World) -> Look {
+    let [(name, look)] = &world.servers[0].nodes.look()[..] else { panic!() };
+    assert_eq!(&**name, NODE);
+    look[Resource::Cpu]
+}
+
 #[tokio::test]
 async fn metrics_show_who_is_cut_and_whose_requests_are_denied() {
     let world = World::new();
@@ -232,6 +241,7 @@ async fn metrics_show_who_is_cut_and_whose_requests_are_denied() {
     world.pass(4, 1.0, 90, 30).await;
     world.assert_metric(&cpu("quota_node_cut_accounts"), "0");
     world.assert_metric(&of_node("quota_node_cut_share"), "0");
+    assert_eq!(look(&world), Look { pressure: Some(1.0), lowest: Some(1.0) });
     world.pass(3, 1.0, 90, 30).await;
     world.assert_metric(&cpu("quota_node_cut_accounts"), "1");
     world.assert_metric(&of_node("quota_node_pressure_seconds_total"), "5");
@@ -239,6 +249,7 @@ async fn metrics_show_who_is_cut_and_whose_requests_are_denied() {
     world.assert_metric(&of_node("quota_node_cut_share"), "0.375");
     let Limit::At(most) = world.node().await.accounts[0].0.limit else { panic!() };
     world.assert_metric(&cpu("quota_node_cut_limit_lowest"), &(most as f64 / 1e6).to_string());
+    assert_eq!(look(&world).lowest, Some((most as f64 / 100e6) as f32), "of what users may have at most");
 
     denied(check(&world.servers[0], "alice").await);
     // On this node he used nothing to speak of: it is his own limit for all nodes.
@@ -278,11 +289,11 @@ async fn an_account_that_has_come_to_rest_has_its_limit_back_and_that_is_told_on
 
 #[tokio::test]
 async fn what_blame_left_behind_is_not_in_force_under_another_rule() {
-    let mut world = World::new();
+    let world = World::new();
     world.spend("alice", 90).await;
     world.pass(7, 1.0, 90, 30).await;
     let aimd = "adapt.cpu.rule = \"aimd\"\nadapt.cpu.interval = \"60s\"";
-    world.servers[1].policy = Config::from_toml(aimd).unwrap().policy;
+    world.servers[1].adopt(&Config::from_toml(aimd).unwrap());
     world.servers[1].refresh_nodes().await;
     assert!(is_allowed(&check(&world.servers[1], "alice").await));
     assert_eq!(world.node().await.accounts, []);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quota_core::{Account, Breach, Cut, Limit, Override, Resource, Timestamp, WindowLength};
 use quota_proto::wire_amount;
 
-use super::{Denial, Label, Overriding};
+use super::{Denial, Label, Overriding, Sentence};
 use crate::config::written_limit;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -13,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// What was refused and why, as a sentence.
 pub fn denial_in_words(denial: &Denial, node: &Label, window: Duration) -> String {
     if let (true, Some(explained)) = (denial.blocked, &denial.explanation) {
-        return explained.why.clone();
+        return explained.why.to_string();
     }
     let Breach { account, resource, used, limit, .. } = &denial.breach;
     let used = in_words(*resource, Limit::At(*used));
@@ -27,19 +27,18 @@ pub fn denial_in_words(denial: &Denial, node: &Label, window: Duration) -> Strin
 }
 
 /// What an operator says of an account, and why.
-pub(super) fn overriding_in_words(Overriding { account, word, reason, .. }: &Overriding) -> String {
-    match word {
-        Override::Blocked => format!("{account} is blocked: {reason}"),
-        Override::Exempt => format!("{account} is exempt: {reason}"),
-        Override::Limits(_) => format!("{account} has limits of its own: {reason}"),
-        Override::Weight(weight) => {
-            format!("{account} may use {} times what others may: {reason}", f64::from(*weight))
-        }
-    }
+pub(super) fn overriding_in_words(Overriding { account, word, reason, .. }: &Overriding) -> Sentence {
+    let said = match word {
+        Override::Blocked => " is blocked".to_owned(),
+        Override::Exempt => " is exempt".to_owned(),
+        Override::Limits(_) => " has limits of its own".to_owned(),
+        Override::Weight(weight) => format!(" may use {} times what others may", f64::from(*weight)),
+    };
+    Sentence { account: account.clone(), said, reason: Some(reason.clone()) }
 }
 
 /// What an operator says, as it is written in the configuration file.
-pub(super) fn override_in_words(word: &Override, window: WindowLength) -> String {
+pub(crate) fn override_in_words(word: &Override, window: WindowLength) -> String {
     match word {
         Override::Blocked => "blocked".to_owned(),
         Override::Exempt => "exempt".to_owned(),
@@ -60,7 +59,7 @@ pub(super) fn cut_in_words(
     cut: &Cut,
     node: &str,
     window: Duration,
-) -> String {
+) -> Sentence {
     let limit = limit_in_words(resource, cut.limit, window);
     let since = time_of_day(cut.since);
     let percent = (cut.blamed.share.millionths() + 5_000) / 10_000;
@@ -68,10 +67,11 @@ pub(super) fn cut_in_words(
     let tenths = if tenths == 0 { String::new() } else { format!(".{tenths}") };
     let pressure = f64::from(cut.blamed.pressure);
     let name = name(resource);
-    format!(
-        "{account}: {limit} on {node} since {since} (held {percent} % of the {name}, {shares}{tenths}x the fair share, \
-         while pressure was {pressure:.2})"
-    )
+    let said = format!(
+        ": {limit} on {node} since {since} (held {percent} % of the {name}, {shares}{tenths}x the fair share, while \
+         pressure was {pressure:.2})"
+    );
+    Sentence { account: account.clone(), said, reason: None }
 }
 
 /// What may be used within a window: memory as the average held over it, as in the configuration.
@@ -167,15 +167,18 @@ mod tests {
             "user alice used 104.2 s of 100.0 s CPU in the last 60 s on gitaly-01"
         );
         assert!(denial_in_words(&denial, &Label::default(), MINUTE).ends_with("in the last 60 s"));
-        denial.explanation = Some(Explanation { since: None, why: "the reason".to_owned() });
-        assert!(denial_in_words(&denial, &node, MINUTE).ends_with("on gitaly-01; the reason"));
+        let why = Sentence { account: alice(), said: " is blocked".to_owned(), reason: Some("why".into()) };
+        denial.explanation = Some(Explanation { since: None, why });
+        let said = denial_in_words(&denial, &node, MINUTE);
+        assert!(said.ends_with("on gitaly-01; user alice is blocked: why"), "{said}");
         denial.blocked = true;
-        assert_eq!(denial_in_words(&denial, &node, MINUTE), "the reason");
+        assert_eq!(denial_in_words(&denial, &node, MINUTE), "user alice is blocked: why");
     }
 
     #[test]
     fn a_limit_of_a_single_account_is_a_sentence_with_since_when_and_why() {
-        let said = |resource, cut, window| cut_in_words(&alice(), resource, &cut, "gitaly-01", window);
+        let said =
+            |resource, cut, window| cut_in_words(&alice(), resource, &cut, "gitaly-01", window).to_string();
         assert_eq!(
             said(Resource::Cpu, cut(120_000_000, 60), MINUTE),
             "user alice: 120.0 CPU-s/min on gitaly-01 since 12:03:10 (held 31 % of the CPU, 6x the fair share, while \

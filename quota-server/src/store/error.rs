@@ -87,6 +87,14 @@ impl Cause {
 }
 
 impl StoreError {
+    /// The account that it is about, if it is about one.
+    pub const fn account(&self) -> Option<&Account> {
+        match self {
+            Self::Corrupt(account) | Self::TooManySources(account) => Some(account),
+            _ => None,
+        }
+    }
+
     /// The label of a metric for it.
     pub const fn cause(&self) -> Cause {
         match self {

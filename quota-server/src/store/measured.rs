@@ -4,12 +4,15 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use quota_core::{Account, Adaptations, Cost, NodeReport, Word};
+use tracing::Instrument as _;
 
 use super::{
     Admitted, Board, Calibrated, Cause, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
     Snapshots, Store, StoreError, Words,
 };
 use crate::metrics::{Metrics, Operation};
+use crate::shown::Shown;
+use crate::trace;
 
 /// An outage ends when the store has answered for so long without a failure: else one that fails now and then would
 /// fill the log.
@@ -19,6 +22,8 @@ const CALM_MILLIS: u64 = 1000;
 pub struct Measured {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
+    /// How accounts are named in the log.
+    shown: Arc<Shown>,
     lost: AtomicBool,
     started: Instant,
     /// When the store last failed, in milliseconds after `started`.
@@ -29,11 +34,12 @@ pub struct Measured {
 
 impl Measured {
     /// The same store, measured.
-    pub fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, shown: Arc<Shown>) -> Self {
         metrics.store_up.set(1);
         Self {
             store,
             metrics,
+            shown,
             lost: AtomicBool::new(false),
             started: Instant::now(),
             failed_at: AtomicU64::new(0),
@@ -47,10 +53,12 @@ impl Measured {
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let timer = self.metrics.store_latency(operation).start_timer();
-        let result = call.await;
+        let span = trace::of_store(operation);
+        let result = call.instrument(span.clone()).await;
         timer.observe_duration();
         if let Err(error) = &result {
             self.metrics.store_error(operation, error.cause());
+            trace::failed(&span, error.cause().as_str());
         }
         self.log_change(result.as_ref().err());
         result
@@ -64,8 +72,8 @@ impl Measured {
                 let count = self.unserved.fetch_add(1, Ordering::Relaxed) + 1;
                 // Ever more seldom: the metric counts each.
                 if count.is_power_of_two() {
-                    let cause = error.cause().as_str();
-                    tracing::error!(cause, %error, count, "the store cannot serve an account or a node");
+                    let (cause, error) = (error.cause().as_str(), self.shown.error(error));
+                    tracing::error!(cause, error, count, "the store cannot serve an account or a node");
                 }
             }
             Some(error) => {

@@ -13,7 +13,6 @@ use tonic::transport::server::Connected;
 
 use super::{Tls, late, names};
 use crate::accept::accept;
-use crate::auth::{Auth, Caller};
 
 /// How long a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,13 +33,12 @@ pub(crate) enum Protocol {
 #[derive(Clone)]
 pub(crate) struct Door {
     pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) auth: Arc<Auth>,
     pub(crate) protocol: Protocol,
 }
 
-/// Whom the certificate of a connection names; nobody, where it has none. In the extensions of each request.
+/// What the certificate of a connection calls its owner; nothing, where it has none. In the extensions of each request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Peer(pub(crate) Option<Caller>);
+pub(crate) struct Peer(pub(crate) Arc<[String]>);
 
 /// A connection that has come in.
 pub(crate) struct Connection {
@@ -64,7 +62,7 @@ impl Door {
         let handshake = tls.acceptor(self.protocol).accept(stream);
         let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| late())??;
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-        let peer = Peer(certificate.and_then(|certificate| self.auth.named(&names::of(certificate))));
+        let peer = Peer(certificate.map(names::of).unwrap_or_default().into());
         Ok(Connection { stream: Stream::Tls(Box::new(stream)), peer })
     }
 }

@@ -3,7 +3,10 @@
 
 mod configuration;
 mod log;
+mod names;
 mod outage;
+mod reload;
 mod secrets;
 mod starting;
 mod stopping;
+mod traces;

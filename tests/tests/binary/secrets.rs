@@ -1,4 +1,4 @@
-//! The password of Redis is in no output of the server and in no answer.
+//! The password of Redis, and the key that names in the log are hashed with, are in no output of the server and in no answer.
 
 use quota_tests::process::Process;
 use quota_tests::redis::RedisServer;
@@ -16,7 +16,10 @@ fn assert_kept(process: &Process) {
 async fn a_running_server_keeps_it() {
     let mut redis = RedisServer::options().password(SECRET).start().await;
     assert!(redis.url().contains(SECRET));
-    let server = ServerProcess::start(&[("QUOTA__STORE__URL", &redis.url()), ("RUST_LOG", "trace")]).await;
+    let (url, key) = (redis.url(), format!("{SECRET}-{SECRET}"));
+    let names = [("QUOTA__LOG__ACCOUNTS", "hashed"), ("QUOTA__LOG__KEY", &key)];
+    let settings = [&[("QUOTA__STORE__URL", &*url), ("RUST_LOG", "trace")], &names[..]].concat();
+    let server = ServerProcess::start(&settings).await;
     assert_eq!(server.http.get("/readyz").await.status, 200);
     redis.kill().await;
     for path in ["/readyz", "/v1/accounts/user/u", "/v1/backoff?user=u", "/metrics", "/healthz"] {
@@ -52,9 +55,14 @@ async fn a_server_that_does_not_start_keeps_it() {
 
 #[tokio::test]
 async fn a_password_in_the_wrong_place_is_not_repeated() {
-    for variable in
-        ["QUOTA__STORE__FAIL", "QUOTA__STORE__DEADLINE", "QUOTA__HTTP__LISTEN", "QUOTA__STORE__POOL_SIZE"]
-    {
+    for variable in [
+        "QUOTA__STORE__FAIL",
+        "QUOTA__STORE__DEADLINE",
+        "QUOTA__HTTP__LISTEN",
+        "QUOTA__STORE__POOL_SIZE",
+        "QUOTA__LOG__FORMAT",
+        "QUOTA__LOG__KEY",
+    ] {
         let mut process = ServerProcess::program().env(variable, SECRET).start();
         assert_eq!(process.wait_for_exit().await.code(), Some(2));
         assert_kept(&process);

@@ -12,6 +12,8 @@ pub(crate) enum Answer {
         reservation: bool,
         checked: bool,
         shadow: Option<Breach>,
+        /// What of a limit is granted beside, and for how long.
+        share: Option<(Amounts, Duration)>,
         standings: Vec<Standing>,
     },
     Deny {
@@ -255,6 +257,14 @@ impl Expected {
         self
     }
 
+    pub(crate) fn shares(mut self, granted: Amounts) -> Self {
+        match &mut self.answer {
+            Answer::Allow { share, .. } => *share = Some((granted, Duration::from_millis(500))),
+            other => panic!("no share in {other:?}"),
+        }
+        self
+    }
+
     pub(crate) fn shadowed(mut self, breach: Breach) -> Self {
         match &mut self.answer {
             Answer::Allow { shadow, .. } => *shadow = Some(breach),
@@ -297,7 +307,8 @@ impl From<Standing> for Expected {
 
 pub(crate) fn allow(reserved: Amounts) -> Expected {
     let reservation = reserved != NOTHING;
-    Answer::Allow { reserved, reservation, checked: true, shadow: None, standings: Vec::new() }.into()
+    Answer::Allow { reserved, reservation, checked: true, shadow: None, share: None, standings: Vec::new() }
+        .into()
 }
 
 /// Denied for what was spent in this case just before.

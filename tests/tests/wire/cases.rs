@@ -13,4 +13,5 @@ mod prices;
 mod refusals;
 mod releases;
 mod reports;
+mod shares;
 mod top;

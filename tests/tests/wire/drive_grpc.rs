@@ -250,9 +250,16 @@ fn checked(response: v1::CheckResponse) -> Seen {
         reservation: reservation.is_some(),
         checked: response.checked,
         shadow: response.shadow.map(breach),
+        share: response.share.map(share),
         standings,
     };
     Seen { wait, exact, reservation, ..answer.into() }
+}
+
+/// It has a reservation of its own.
+fn share(wire: v1::Share) -> (Amounts, Duration) {
+    assert!(wire.reservation.starts_with("r1."), "{wire:?}");
+    (amounts(wire.amounts.expect("amounts")), duration(wire.lasts.expect("lasts")))
 }
 
 fn backoff(response: v1::BackoffResponse) -> Seen {
@@ -300,11 +307,12 @@ fn amounts(wire: v1::Cost) -> Amounts {
 }
 
 fn check(check: &Check) -> v1::CheckRequest {
-    let Check { accounts: names, node, rpc, class, price, user_used_here } = check.clone();
+    let Check { accounts: names, node, rpc, class, price, user_used_here, share_wanted } = check.clone();
     let user = v1::Amounts { cpu_micros: user_used_here, ..v1::Amounts::default() };
     let used_here = user_used_here.map(|_| v1::UsedHere { user: Some(user), ..v1::UsedHere::default() });
     let (accounts, price) = (Some(accounts(&names)), price.map(cost));
-    v1::CheckRequest { node, rpc, accounts, class, price, used_here }
+    let share_wanted = share_wanted.map(cost);
+    v1::CheckRequest { node, rpc, accounts, class, price, used_here, share_wanted }
 }
 
 pub(crate) fn pressure(pressure: &Pressure) -> v1::ReportPressureRequest {

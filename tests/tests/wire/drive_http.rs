@@ -289,9 +289,16 @@ fn checked(answer: &http::Answer) -> Seen {
         reservation: reservation.is_some(),
         checked: body["checked"].as_bool().unwrap(),
         shadow: body.get("shadow").map(breach),
+        share: body.get("share").map(share),
         standings,
     };
     Seen { exact, reservation, ..answer.into() }
+}
+
+/// It has a reservation of its own.
+fn share(body: &Value) -> (Amounts, Duration) {
+    assert!(body["reservation"].as_str().unwrap().starts_with("r1."), "{body}");
+    (amounts(&body["amounts"]), Duration::from_secs_f64(body["lasts_seconds"].as_f64().unwrap()))
 }
 
 fn denied(answer: &http::Answer) -> Seen {
@@ -449,6 +456,9 @@ fn check_body(check: &Check) -> Value {
     }
     if let Some(price) = check.price {
         body["price"] = cost(price);
+    }
+    if let Some(share) = check.share_wanted {
+        body["share_wanted"] = cost(share);
     }
     if let Some(micros) = check.user_used_here {
         body["used_here"] = json!({ "user": { "cpu": micros as f64 / 1e6 } });

@@ -173,6 +173,7 @@ pub(crate) struct Check {
     pub(crate) price: Option<Amounts>,
     /// Of the user on the node, of CPU alone.
     pub(crate) user_used_here: Option<u64>,
+    pub(crate) share_wanted: Option<Amounts>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -232,6 +233,10 @@ impl Check {
 
     pub(crate) fn user_used_here(self, cpu_micros: u64) -> Self {
         Self { user_used_here: Some(cpu_micros), ..self }
+    }
+
+    pub(crate) fn wants(self, share: Amounts) -> Self {
+        Self { share_wanted: Some(share), ..self }
     }
 
     pub(crate) fn rpc(self, rpc: &str) -> Self {

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use super::{Blame, Load};
+use crate::adapt::Range;
 use crate::{Account, PerKind, Ratio, Timestamp};
 
 /// Who is cut on a node, and how deep. Nothing of it where nobody is.
@@ -38,6 +40,17 @@ pub struct Blamed {
 impl Cuts {
     /// The most accounts of a node that are cut in one resource: together a thousand.
     pub const MOST: usize = 333;
+
+    /// Whether the rule has nothing left to take: nobody is cut, or all levels have come down to what is left to everybody.
+    /// That moves with each account that becomes active, and levels follow it by steps: one that is less than a step above it
+    /// has come down.
+    pub(in crate::adapt) fn are_at_least(&self, load: &Load, blame: &Blame, ranges: &PerKind<Range>) -> bool {
+        self.levels.iter().all(|(kind, level)| {
+            let Range { min, max, .. } = ranges[kind];
+            let least = load.fair_share(kind, blame.soft_limit).max(min).min(max);
+            *level <= least + Blame::GAIN.of(least)
+        })
+    }
 
     /// Forgets those whose limit is no longer below the largest of their kind, and of too many those that are cut least; of
     /// several that are cut as little as the first to go, all.

@@ -5,8 +5,8 @@ use quota_core::{
     Adaptation, Blame, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule, WindowLength,
 };
 
-use super::super::{Config, FailPolicy, RedisServers, StoreUrl, Tls};
-use super::from_env;
+use super::super::{AccountNames, Config, FailPolicy, Log, LogFormat, LogKey, RedisServers, StoreUrl, Tls};
+use super::{from_env, load};
 use crate::auth::{Caller, Certificate, Digest, Nodes, Role, Secret, Token};
 
 const RPC: &str = "/gitaly.SmartHTTPService/PostUploadPackWithSidechannel";
@@ -65,8 +65,7 @@ fn a_later_layer_wins_and_a_partial_table_keeps_the_rest() {
         ("QUOTA_SERVER_SERVICE_HOST", "nor this"),
         ("HOME", "/root"),
     ];
-    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = Config::load_from(Some(&path), env).unwrap();
+    let config = load(Some(path), env).unwrap();
     assert_eq!((config.store.fail, config.store.pool_size), (FailPolicy::Closed, 4));
     assert_eq!(config.store.deadline, Duration::from_millis(50));
     let bound = Bound { limit: Limit::At(90_000_000), mode: Mode::Shadow };
@@ -123,7 +122,7 @@ fn memory_is_held_over_the_window() {
 #[test]
 fn every_loopback_address_is_accepted_without_tokens() {
     for address in ["127.0.0.1:0", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
-        let config = from_env(&[("QUOTA__GRPC__LISTEN", address)]).unwrap();
+        let config = from_env([("QUOTA__GRPC__LISTEN", address)]).unwrap();
         assert_eq!(config.grpc.listen, address.parse().unwrap());
     }
 }
@@ -255,6 +254,24 @@ fn certificates_are_read_and_are_enough_to_listen_anywhere() {
     let ops = Caller { name: "ops".into(), role: Role::Admin, nodes: Nodes::All };
     assert_eq!(config.auth.certificates, [Certificate { caller: ops, subject: "ops.internal".into() }]);
     assert_eq!(Config::from_toml("").unwrap().tls, None);
+}
+
+#[test]
+fn traces_go_nowhere_unless_a_collector_is_named() {
+    assert_eq!(Config::from_toml("trace.sample = 0.5").unwrap().trace, None);
+    let trace = Config::from_toml("trace.otlp = \"http://[::1]:4317\"").unwrap().trace.unwrap();
+    assert_eq!((trace.otlp.to_string().as_str(), trace.sample), ("http://[::1]:4317/", 1.0));
+}
+
+#[test]
+fn names_in_the_log_are_plain_unless_that_is_said() {
+    let log = Config::from_toml("").unwrap().log;
+    let plain = Log { format: LogFormat::Text, accounts: AccountNames::Plain, key: None, requests: 0.0 };
+    assert_eq!(log, plain);
+    let text = "[log]\nformat = \"json\"\naccounts = \"hashed\"\nkey_file = \"/run/secrets/log\"";
+    let log = Config::from_toml(text).unwrap().log;
+    assert_eq!((log.format, log.accounts), (LogFormat::Json, AccountNames::Hashed));
+    assert_eq!(log.key, Some(LogKey::File("/run/secrets/log".into())));
 }
 
 #[test]

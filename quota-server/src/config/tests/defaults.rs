@@ -43,7 +43,13 @@ fn the_defaults_hold_every_setting() {
         "tls.cert",
         "tls.key",
         "tls.client_ca",
+        "log.format",
+        "log.accounts",
+        "log.key",
+        "log.key_file",
         "log.requests",
+        "trace.otlp",
+        "trace.sample",
         "shutdown.drain",
         "shutdown.grace",
     ]
@@ -71,7 +77,7 @@ fn every_setting_is_read_and_checked() {
             _ => continue,
         };
         let name = format!("QUOTA__{}", key.replace('.', "__").to_uppercase());
-        let message = refusal(from_env(&[(&name, wrong)]));
+        let message = refusal(from_env([(&name, wrong)]));
         assert!(message.starts_with(&format!("environment variable {name}: {key}: must be ")), "{message}");
     }
 }

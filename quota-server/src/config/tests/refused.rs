@@ -1,8 +1,7 @@
-use std::path::Path;
-use std::{fs, iter};
+use std::fs;
 
 use super::super::Config;
-use super::{from_env, refusal};
+use super::{from_env, load, refusal};
 
 #[test]
 fn settings_that_are_no_good_are_told_by_key_and_reason() {
@@ -72,6 +71,23 @@ fn settings_that_are_no_good_are_told_by_key_and_reason() {
         ("[window]\nlength = \"0s\"", "window.length", "must be from 60ms to 1h, and divide into 60"),
         ("[window]\nlength = \"61ms\"", "window.length", "a multiple of 60ms"),
         ("[window]\nlength = \"60\"", "window.length", "must be a duration with its unit"),
+        ("[log]\nformat = \"xml\"", "log.format", "must be \"text\" or \"json\""),
+        ("[log]\naccounts = \"none\"", "log.accounts", "must be \"plain\", \"hashed\" or \"omitted\""),
+        ("[log]\nkey = \"short\"", "log.key", "must be a key of 16 to 1024 bytes"),
+        ("[log]\nkey = \"0123456789abcdef\"", "log.key", "must be given together with log.accounts"),
+        ("[log]\nkey_file = \"/key\"", "log.key_file", "must be given together with log.accounts"),
+        (
+            "[log]\naccounts = \"hashed\"\nkey = \"0123456789abcdef\"\nkey_file = \"/key\"",
+            "log.key_file",
+            "must not be given with log.key",
+        ),
+        ("[log]\nrequests = 1.1", "log.requests", "must be from 0 to 1"),
+        ("[trace]\notlp = \"https://a:4317\"", "trace.otlp", "must be http://host:port"),
+        ("[trace]\notlp = \"http://a\"", "trace.otlp", "must be http://host:port"),
+        ("[trace]\notlp = \"http://:4317\"", "trace.otlp", "must be http://host:port"),
+        ("[trace]\notlp = \"http://a:4317/v1/traces\"", "trace.otlp", "must be http://host:port"),
+        ("[trace]\notlp = \"http://a:b@c:4317\"", "trace.otlp", "must be http://host:port"),
+        ("[trace]\nsample = -0.1", "trace.sample", "must be from 0 to 1"),
         ("[adapt.cpu]\ninterval = \"500ms\"", "adapt.cpu.interval", "must be from 1s to 10m"),
         ("[adapt.cpu]\nsoft_limit = 1.1", "adapt.cpu.soft_limit", "must be from 0.01 to 1"),
         ("[adapt.cpu]\nsoft_limit = nan", "adapt.cpu.soft_limit", "must be from 0.01 to 1"),
@@ -267,7 +283,7 @@ fn variables_are_told_by_their_names() {
         ),
         ("QUOTA__PRICES__/a.B/C__CPU", "1s", "prices.\"/a.b/c\".cpu", "known here: default"),
     ] {
-        let message = refusal(from_env(&[(name, value)]));
+        let message = refusal(from_env([(name, value)]));
         assert!(message.starts_with(&format!("environment variable {name}: {key}: ")), "{message}");
         assert!(message.contains(reason), "{message}");
     }
@@ -275,7 +291,7 @@ fn variables_are_told_by_their_names() {
 
 #[test]
 fn two_variables_for_one_key_are_refused() {
-    let message = refusal(from_env(&[("QUOTA__STORE__FAIL", "open"), ("QUOTA__store__fail", "closed")]));
+    let message = refusal(from_env([("QUOTA__STORE__FAIL", "open"), ("QUOTA__store__fail", "closed")]));
     assert_eq!(
         message,
         "environment variable QUOTA__store__fail: store.fail: \
@@ -287,7 +303,7 @@ fn two_variables_for_one_key_are_refused() {
 fn a_file_is_told_by_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("quota.toml");
-    let refusal = || refusal(Config::load_from(Some(&path), iter::empty()));
+    let refusal = || refusal(load(Some(path.clone()), []));
     let shown = path.display();
 
     assert!(refusal().starts_with(&format!("{shown}: cannot be read: ")), "{}", refusal());
@@ -304,7 +320,7 @@ fn a_file_is_told_by_its_path() {
     );
     fs::write(&path, "[ip]\n[ip]\n").unwrap();
     assert!(refusal().starts_with(&format!("{shown}: not valid TOML: line 2, ")), "{}", refusal());
-    assert!(super::refusal(Config::load(Some(Path::new("/")))).starts_with("/: cannot be read: "));
+    assert!(super::refusal(load(Some("/".into()), [])).starts_with("/: cannot be read: "));
 }
 
 #[test]

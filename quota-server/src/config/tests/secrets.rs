@@ -31,6 +31,12 @@ fn a_password_is_in_no_message() {
         "[[auth.tokens]]\nname = \"a\"\nrole = \"admin\"\ntoken = \"hunter2\"",
         "auth.tokens = [\"hunter2\"]",
         "auth.tokens = \"hunter2\"",
+        "[log]\naccounts = \"hashed\"\nkey = \"hunter2\"",
+        "[log]\naccounts = \"hashed\"\nkey = \"hunter2 hunter2 hunter2\"",
+        "[log]\nkey = \"hunter2-hunter2-hunter2\"",
+        "[log]\nformat = \"hunter2\"",
+        "[log]\naccounts = \"hunter2\"",
+        "[trace]\notlp = \"http://app:hunter2@collector:4317\"",
         "[http]\nlisten = \"redis://app:hunter2@redis\"",
         "[window]\nlength = \"redis://app:hunter2@redis\"",
         "[limits.user.cpu]\nmax = \"redis://app:hunter2@redis\"",
@@ -65,8 +71,15 @@ fn a_password_is_in_no_message() {
         "AUTH__TOKENS",
     ] {
         let name = format!("QUOTA__{name}");
-        assert!(!refusal(from_env(&[(&name, "redis://app:hunter2@redis:x")])).contains(PASSWORD));
+        assert!(!refusal(from_env([(&name, "redis://app:hunter2@redis:x")])).contains(PASSWORD));
     }
+}
+
+#[test]
+fn the_key_of_the_log_is_not_shown() {
+    let text = "[log]\naccounts = \"hashed\"\nkey = \"hunter2-hunter2-hunter2\"";
+    let config = Config::from_toml(text).unwrap();
+    assert!(config.log.key.is_some() && !format!("{config:?}").contains(PASSWORD), "{config:?}");
 }
 
 #[test]
@@ -84,7 +97,7 @@ fn the_url_of_a_store_is_shown_without_password() {
         ("redis+sentinel://app:hunter2@a,b/main/3", "redis+sentinel://***@a,b/main/3"),
         ("redis+sentinel://a/main?sentinel_password=hunter2", "redis+sentinel://a/main"),
     ] {
-        let config = from_env(&[("QUOTA__STORE__URL", url)]).unwrap();
+        let config = from_env([("QUOTA__STORE__URL", url)]).unwrap();
         assert!(!format!("{config:?}").contains(PASSWORD), "{config:?}");
         let StoreUrl::Redis(redis) = config.store.url else { panic!("{url}") };
         assert_eq!(redis.to_string(), shown);

@@ -1,3 +1,6 @@
+use quota_core::Account;
+use quota_proto::Invalid;
+
 /// What others chose for a name, as text: within an element, or a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -20,20 +23,110 @@ pub(super) fn in_path(name: &str) -> String {
     percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
+/// An account, with a link to its page.
+pub(super) fn account(account: &Account) -> String {
+    link(account, "")
+}
+
+/// The same, as it stands on a fileserver.
+pub(super) fn account_on(account: &Account, node: &str) -> String {
+    link(account, &format!("?node={}", in_path(node)))
+}
+
+fn link(account: &Account, query: &str) -> String {
+    let (kind, id) = (account.kind().as_str(), account.id());
+    format!("<a href=\"/dashboard/accounts/{kind}/{}{query}\">{kind} {}</a>", in_path(id), escape(id))
+}
+
+/// The name of an RPC, which may be broken where its parts begin.
+pub(super) fn rpc(name: Option<&str>) -> String {
+    escape(name.unwrap_or_default()).replace('/', "/<wbr>")
+}
+
+/// The kinds of accounts, as a form offers them.
+pub(super) const KINDS: &[(&str, &str)] = &[("user", "user"), ("repo", "repo"), ("ip", "ip")];
+
+/// A choice in a form, of values and their names.
+pub(super) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: &str) -> String {
+    let option = |(value, text): &(&str, &str)| {
+        let selected = if *value == chosen { " selected" } else { "" };
+        format!("<option value=\"{value}\"{selected}>{text}</option>")
+    };
+    let options: String = options.iter().map(option).collect();
+    format!("<select name=\"{name}\" aria-label=\"{label}\">{options}</select>")
+}
+
+/// What was typed into a field, if anything was.
+pub(super) fn typed(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|text| !text.is_empty())
+}
+
+/// A field of a form with its label; it is marked where what is `wrong` is wrong with what the server calls `called`.
+pub(super) fn field(
+    label: &str,
+    name: &str,
+    value: &str,
+    hint: &str,
+    wrong: Option<&Invalid>,
+    called: &str,
+) -> String {
+    let is_wrong = wrong.is_some_and(|wrong| wrong.field == called);
+    let invalid = if is_wrong { " aria-invalid=\"true\" autofocus" } else { "" };
+    let value = escape(value);
+    format!(
+        "<label>{label} <input name=\"{name}\" value=\"{value}\" placeholder=\"{hint}\"{invalid}></label>\n"
+    )
+}
+
+/// What is wrong with a form, above it.
+pub(super) fn complaint(wrong: Option<&Invalid>) -> String {
+    wrong.map_or_else(String::new, |Invalid { field, reason }| {
+        format!("<p class=\"complaint\" role=\"alert\"><b>{}</b> {}</p>\n", escape(field), escape(reason))
+    })
+}
+
+/// A column of a table, by its heading.
+#[derive(Clone, Copy)]
+pub(super) enum Column {
+    Text(&'static str),
+    /// Aligned at its end, so that amounts can be compared.
+    Number(&'static str),
+    /// Takes the room that others leave.
+    Bar(&'static str),
+}
+
+impl Column {
+    const fn heading(self) -> &'static str {
+        match self {
+            Self::Text(heading) | Self::Number(heading) | Self::Bar(heading) => heading,
+        }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Text(_) => "",
+            Self::Number(_) => " class=\"number\"",
+            Self::Bar(_) => " class=\"bar\"",
+        }
+    }
+}
+
 /// A table, of cells that are HTML already. Where there is no row, a sentence says so.
-pub(super) fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>, none: &str) -> String {
+pub(super) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>, none: &str) -> String {
     // On a narrow screen each cell stands by itself, with its heading beside it.
-    let cell = |(heading, cell): (&&str, String)| format!("<td data-label=\"{heading}\">{cell}</td>");
+    let cell = |(column, cell): (&Column, String)| {
+        format!("<td{} data-label=\"{}\">{cell}</td>", column.class(), column.heading())
+    };
     let row = |row: Vec<String>| {
-        let cells: String = headings.iter().zip(row).map(cell).collect();
+        let cells: String = columns.iter().zip(row).map(cell).collect();
         format!("<tr>{cells}</tr>\n")
     };
     let body: String = rows.into_iter().map(row).collect();
     if body.is_empty() {
-        return format!("<p>{none}</p>\n");
+        return format!("<p class=\"none\">{none}</p>\n");
     }
-    let headings: String =
-        headings.iter().map(|heading| format!("<th scope=\"col\">{heading}</th>")).collect();
+    let heading = |column: &Column| format!("<th scope=\"col\"{}>{}</th>", column.class(), column.heading());
+    let headings: String = columns.iter().map(heading).collect();
     format!("<table>\n<thead><tr>{headings}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n")
 }
 
@@ -50,8 +143,17 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_is_a_sentence() {
-        assert_eq!(table(&["a"], [], "Nothing."), "<p>Nothing.</p>\n");
-        let one = table(&["a", "b"], [vec!["1".to_owned(), "2".to_owned()]], "");
-        assert!(one.contains("<tr><td data-label=\"a\">1</td><td data-label=\"b\">2</td></tr>"), "{one}");
+        assert_eq!(table(&[Column::Text("a")], [], "Nothing."), "<p class=\"none\">Nothing.</p>\n");
+        let columns = [Column::Text("a"), Column::Number("b")];
+        let one = table(&columns, [vec!["1".to_owned(), "2".to_owned()]], "");
+        let row = "<tr><td data-label=\"a\">1</td><td class=\"number\" data-label=\"b\">2</td></tr>";
+        assert!(one.contains(row), "{one}");
+    }
+
+    #[test]
+    fn what_is_chosen_is_selected() {
+        let select = select("kind", "Kind", KINDS, "repo");
+        assert_eq!(select.matches(" selected>").count(), 1);
+        assert!(select.contains("<option value=\"repo\" selected>repo</option>"), "{select}");
     }
 }

@@ -62,7 +62,11 @@ impl Part {
     /// `None`, and a line in the log, where it cannot be read.
     pub(super) fn read(content: &[u8]) -> Option<Self> {
         serde_json::from_slice(content)
-            .inspect_err(|error| tracing::warn!(%error, "what was denied cannot be read"))
+            .inspect_err(|error| {
+                // Its text may repeat what is there, such as the name of an account.
+                let (fault, column) = (error.classify(), error.column());
+                tracing::warn!(?fault, column, "what was denied cannot be read");
+            })
             .ok()
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use quota_core::{Histogram, PerResource};
 
 use super::{Finished, PricesRequest, RpcCosts};
+use crate::metrics::OTHER_RPCS;
 
 /// How long a part of the record is.
 const PART: Duration = Duration::from_secs(2 * 3600);
@@ -14,9 +15,6 @@ const PARTS: u64 = PricesRequest::LONGEST.as_secs() / PART.as_secs();
 
 /// The most RPCs that are told apart in a part.
 const MAX_RPCS: usize = 512;
-
-/// Stands for the RPCs beyond.
-pub(super) const OTHER: &str = "other";
 
 /// What requests cost lately, bounded whatever they are called: of each two hours, histograms of at most 512 RPCs.
 pub(crate) struct FactRecord {
@@ -92,8 +90,11 @@ impl FactRecord {
 
 impl Part {
     fn costs_of(&mut self, rpc: &str) -> &mut Costs {
-        let name: Arc<str> =
-            if self.rpcs.contains_key(rpc) || self.rpcs.len() < MAX_RPCS { rpc.into() } else { OTHER.into() };
+        let name: Arc<str> = if self.rpcs.contains_key(rpc) || self.rpcs.len() < MAX_RPCS {
+            rpc.into()
+        } else {
+            OTHER_RPCS.into()
+        };
         self.rpcs.entry(name).or_default()
     }
 }
@@ -153,6 +154,6 @@ mod tests {
         }
         let told = told(&record, HOUR, HOUR);
         assert_eq!(told.len(), MAX_RPCS + 1);
-        assert_eq!(told[0], (OTHER.to_owned(), 10_000 - MAX_RPCS as u64, 1));
+        assert_eq!(told[0], (OTHER_RPCS.to_owned(), 10_000 - MAX_RPCS as u64, 1));
     }
 }

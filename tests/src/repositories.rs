@@ -1,23 +1,27 @@
+//! Bare repositories to clone: a light one, and large ones that are work to serve.
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use crate::git::git;
 use fastrand::Rng;
-use quota_tests::git::git;
 
-/// The names of the repositories; the large ones are alike.
-pub(crate) const LIGHT: &str = "light";
-pub(crate) const LARGE: [&str; 4] = ["large", "large-1", "large-2", "large-3"];
+/// The name of the light one.
+pub const LIGHT: &str = "light";
+/// The names of the large ones, which are alike.
+pub const LARGE: [&str; 4] = ["large", "large-1", "large-2", "large-3"];
 
 /// The heads of the repositories.
-pub(crate) struct Repositories {
+#[derive(Debug)]
+pub struct Repositories {
     light: String,
     large: String,
 }
 
 impl Repositories {
     /// The commit that a fetch of the repository of a name wants.
-    pub(crate) fn head(&self, name: &str) -> &str {
+    pub fn head(&self, name: &str) -> &str {
         if name == LIGHT { &self.light } else { &self.large }
     }
 }
@@ -30,7 +34,7 @@ const LINES: usize = 1500;
 
 /// Makes all below `root`. A clone of a large one is work: its objects are no deltas, so that git looks for some
 /// each time, in one thread.
-pub(crate) async fn make(root: &Path, commits: usize) -> Repositories {
+pub async fn make(root: &Path, commits: usize) -> Repositories {
     let light = repository(root, LIGHT, 6, FILES).await;
     let large = repository(root, LARGE[0], commits, FILES).await;
     for name in &LARGE[1..] {

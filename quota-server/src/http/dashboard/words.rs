@@ -1,0 +1,87 @@
+//! Amounts of time, and what operators say, in a few words.
+
+use std::time::Duration;
+
+use quota_core::{Account, Kind, Limit, Override, Place, Resource, WindowLength};
+
+use crate::quota::{NodeStanding, OverrideStanding, limit_in_words, override_in_words};
+
+/// In the largest unit of which there are two, rounded down.
+pub(super) fn duration(duration: Duration) -> String {
+    const UNITS: [(u64, &str); 3] = [(86_400, "days"), (3600, "h"), (60, "min")];
+    let seconds = duration.as_secs();
+    match UNITS.into_iter().find(|(unit, _)| seconds >= 2 * unit) {
+        Some((unit, name)) => format!("{} {name}", seconds / unit),
+        None => format!("{seconds} s"),
+    }
+}
+
+/// What may be used within a window.
+pub(super) fn limit(resource: Resource, limit: Limit, window: WindowLength) -> String {
+    match limit {
+        Limit::At(amount) => limit_in_words(resource, amount, window.length()),
+        Limit::Unlimited => "unlimited".to_owned(),
+    }
+}
+
+/// What was spent in a bucket of a window.
+pub(super) fn spent(resource: Resource, amount: u64, window: WindowLength) -> String {
+    limit_in_words(resource, amount, Duration::from_micros(window.bucket_micros()))
+}
+
+/// Several accounts of a kind.
+pub(super) const fn accounts(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Repo => "repositories",
+        Kind::User => "users",
+        Kind::Ip => "addresses",
+    }
+}
+
+/// A part of the system that can be switched.
+pub(super) fn part(place: &Place) -> String {
+    match place {
+        Place::System => "everything".to_owned(),
+        Place::Kind(kind) => format!("all {}", accounts(*kind)),
+        Place::Node(node) => format!("fileserver {node}"),
+    }
+}
+
+/// What an operator says of an account, and why.
+pub(super) fn said(said: &OverrideStanding, window: WindowLength) -> String {
+    format!("{}: {}", override_in_words(&said.word, window), said.reason)
+}
+
+/// Why an account is refused for what it uses of a resource, as far as that is known by now.
+pub(super) fn why(
+    account: &Account,
+    resource: Resource,
+    overrides: &[OverrideStanding],
+    nodes: &[NodeStanding],
+    window: WindowLength,
+) -> String {
+    let holds = overrides.iter().find(|said| said.account == *account);
+    let is_blocked = |said: &&OverrideStanding| said.word == Override::Blocked;
+    if let Some(blocked) = holds.filter(is_blocked) {
+        return said(blocked, window);
+    }
+    let cuts = nodes.iter().flat_map(|node| &node.accounts);
+    let mut cuts = cuts.filter(|(limit, _)| limit.account == *account && limit.resource == resource);
+    match (cuts.next(), holds) {
+        (Some((_, explanation)), _) => explanation.why.to_string(),
+        (None, Some(own)) => said(own, window),
+        (None, None) => format!("its limit of {resource}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_a_unit_that_says_something() {
+        let told = |seconds| duration(Duration::from_secs(seconds));
+        let told = [0, 119, 120, 7199, 7200, 172_799, 172_800].map(told);
+        assert_eq!(told, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
+    }
+}

@@ -1,0 +1,43 @@
+use std::sync::Arc;
+
+use super::Quota;
+use crate::config::{Config, FailPolicy, Policy, Prices};
+
+/// The settings that may change while the server runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The limits in force.
+    pub policy: Policy,
+    /// What an RPC is expected to cost.
+    pub prices: Prices,
+    /// What to answer without the store.
+    pub fail: FailPolicy,
+    /// The share of requests that finished of which a line is written, 0 to 1.
+    pub logged_requests: f64,
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self {
+            policy: config.policy.clone(),
+            prices: config.prices.clone(),
+            fail: config.store.fail,
+            logged_requests: config.log.requests,
+        }
+    }
+}
+
+impl Quota {
+    /// Those in force at this moment.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read())
+    }
+
+    /// From now on decides by another configuration, as far as it may change.
+    pub fn adopt(&self, config: &Config) {
+        let settings = Arc::new(Settings::from(config));
+        *self.settings.write() = settings;
+        self.metrics.show_settings(config);
+        self.operators.replace_file(&config.overrides);
+    }
+}

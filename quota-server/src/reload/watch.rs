@@ -1,0 +1,61 @@
+/// What a look at the file found: its text, nothing where there is no file, or why it cannot be read.
+pub(super) type Found = Result<Option<String>, String>;
+
+/// Decides when what was found is to be judged.
+pub(super) struct Watch {
+    last: Found,
+    judged: Found,
+}
+
+impl Watch {
+    /// What is in force was judged.
+    pub(super) fn new(found: Found) -> Self {
+        Self { last: found.clone(), judged: found }
+    }
+
+    /// What is to be judged, after a look: something else than last time, that has been found twice, or whatever there is where
+    /// somebody `is_told` to.
+    pub(super) fn look(&mut self, found: Found, is_told: bool) -> Option<&Found> {
+        let is_settled = found == self.last;
+        self.last = found;
+        let is_due = is_told || is_settled && self.last != self.judged;
+        is_due.then(|| {
+            self.judged.clone_from(&self.last);
+            &self.judged
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Found {
+        Ok(Some(text.to_owned()))
+    }
+
+    #[test]
+    fn what_is_new_is_judged_once_when_it_was_found_twice() {
+        let mut watch = Watch::new(text("a"));
+        assert_eq!(watch.look(text("a"), false), None);
+        // While it is being written.
+        for part in ["", "b", "b c"] {
+            assert_eq!(watch.look(text(part), false), None, "{part}");
+        }
+        assert_eq!(watch.look(text("b c"), false), Some(&text("b c")));
+        assert_eq!(watch.look(text("b c"), false), None);
+        let gone = || Err("gone".to_owned());
+        assert_eq!(watch.look(gone(), false), None);
+        assert_eq!(watch.look(gone(), false), Some(&gone()));
+        assert_eq!(watch.look(text("b c"), false), None);
+        assert_eq!(watch.look(text("b c"), false), Some(&text("b c")), "it is good again, which is news");
+    }
+
+    #[test]
+    fn who_is_told_to_judges_whatever_there_is() {
+        let mut watch = Watch::new(text("a"));
+        assert_eq!(watch.look(text("b"), true), Some(&text("b")));
+        assert_eq!(watch.look(text("b"), false), None);
+        assert_eq!(watch.look(text("b"), true), Some(&text("b")));
+    }
+}
