@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 
-use futures::future::BoxFuture;
 use quota_core::Resource;
 use quota_proto::v1::quota_service_client::QuotaServiceClient;
 use quota_server::Server;
@@ -62,9 +61,7 @@ impl TestServer {
              store.url = \"{store}\"\nstore.deadline = \"{DEADLINE}\"\n{rules}{settings}"
         );
         let config = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        // The types of the futures of all tests would be too deep for the compiler otherwise.
-        let starting: BoxFuture<'_, _> = Box::pin(Server::start(config));
-        let server = starting.await.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let server = Server::start(config).await.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let clients = Clients::new(server.http_address(), server.grpc_address());
         Self { server, clients }
     }
