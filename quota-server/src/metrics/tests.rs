@@ -12,8 +12,12 @@ use crate::config::Config;
 const PAGE: &str = include_str!("../../../docs/metrics.md");
 
 /// Where the names of metrics are.
-const SOURCES: [&str; 3] =
-    [include_str!("../metrics.rs"), include_str!("nodes.rs"), include_str!("requests.rs")];
+const SOURCES: [&str; 4] = [
+    include_str!("../metrics.rs"),
+    include_str!("config.rs"),
+    include_str!("nodes.rs"),
+    include_str!("requests.rs"),
+];
 
 /// What a metric is: its kind, and the names of its labels in order.
 type Shape = (String, Vec<String>);

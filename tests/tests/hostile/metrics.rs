@@ -98,8 +98,9 @@ async fn names_and_paths_make_no_series() {
     assert_well_formed(after.text()).await;
     let (of_nodes, others): (BTreeSet<_>, BTreeSet<_>) =
         series(after.text()).into_iter().partition(|series| series.contains("node=\""));
-    // Limits, and accounts that are cut, by kind and resource; what these make up by resource; the pressure that was told.
-    assert_eq!(of_nodes.len(), 256 * (9 + 9 + 3 + 1));
+    // Limits, and accounts that are cut, by kind and resource; what these make up, and whether limits are at their least, by
+    // resource; the pressure that was told.
+    assert_eq!(of_nodes.len(), 256 * (9 + 9 + 3 + 3 + 1));
     assert!(of_nodes.iter().all(|series| series.contains("node=\"gitaly-")));
     assert_eq!(others, series(before.text()));
     assert!(after.body.len() < 1 << 20, "{} bytes", after.body.len());
