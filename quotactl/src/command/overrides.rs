@@ -100,7 +100,7 @@ fn show(context: &Context, body: &Value, overrides: &[Overridden]) -> Result<Ans
         for it in overrides {
             let until = it
                 .expires_in_seconds
-                .map_or_else(|| "removed".to_owned(), |left| format!("in {}", seconds(left)));
+                .map_or_else(|| "no end".to_owned(), |left| format!("in {}", seconds(left)));
             let [by, from, reason] = [&it.author, &it.origin, &it.reason].map(Clone::clone);
             table.row([it.name.to_string(), it.what(), until, by, from, reason]);
         }

@@ -21,7 +21,7 @@ async fn an_override_is_set_told_and_removed() {
     run(&limits, 0).await;
     let listed = run(&["list"], 0).await;
     assert_eq!(listed.len(), 2, "{listed:?}");
-    assert!(listed[0].starts_with("repo group/a b  cpu=10m,network=unlimited  removed"), "{listed:?}");
+    assert!(listed[0].starts_with("repo group/a b  cpu=10m,network=unlimited  no end"), "{listed:?}");
     let got = run(&["get", "repo", "group/a b.git"], 0).await;
     assert_eq!(words(&got[0]), words(&listed[0]));
 
