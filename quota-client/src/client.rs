@@ -94,25 +94,20 @@ impl Client {
         let Some(mut request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
-        let (refusal, cut, by_share) = self.known(&request, now);
+        let Known { refusal, cut, reservation, wanted } = self.known(&request, now);
         if let Some(denial) = refusal {
             return Decision::Deny(self.remembered(&denial));
         }
-        let wanted = match by_share {
-            ByShare::Admitted { reservation, renew } => {
-                if let Some(wanted) = renew {
-                    tokio::spawn(self.clone().renew(
-                        request.rpc.to_owned(),
-                        Arc::clone(&request.payers),
-                        wanted,
-                    ));
-                }
-                self.shared.count(|stats| stats.allowed_by_share += 1);
-                let meter = self.begin(&request, true, Some(reservation), None);
-                return Decision::Allow(Admission::new(meter, true));
-            }
-            ByShare::Asked { wanted } => wanted,
-        };
+        if !wanted.is_zero() {
+            // By itself, so that a request that is given up takes no share with it.
+            let (rpc, payers) = (request.rpc.to_owned(), Arc::clone(&request.payers));
+            tokio::spawn(self.clone().ask_for_share(rpc, payers, wanted));
+        }
+        if let Some(reservation) = reservation {
+            self.shared.count(|stats| stats.allowed_by_share += 1);
+            let meter = self.begin(&request, true, Some(reservation), None);
+            return Decision::Allow(Admission::new(meter, true));
+        }
         let price = (!cut.is_empty()).then(|| self.expect(&mut request, &cut, now));
         let (used_here, early) = {
             let mut usage = self.shared.usage.lock();
@@ -120,15 +115,12 @@ impl Client {
             let hold = price.and_then(|price| Hold::reserve(&mut usage, &request.payers, price, now));
             (used_here, Early::new(&self.shared.usage, &request.payers, hold))
         };
-        let check = || request.to_check(&self.shared.settings.node, used_here, wanted);
+        let check = || request.to_check(&self.shared.settings.node, used_here, Cost::ZERO);
         let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
             request.trace.write(check.metadata_mut());
             async move { client.check(check).await }
         };
         let answer = self.shared.pool.ask(check, deadline, ask).await;
-        if !wanted.is_zero() {
-            self.take_in_share(&request.payers, answer.as_ref().ok(), now);
-        }
         let now = Instant::now();
         match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {
@@ -169,46 +161,44 @@ impl Client {
         }
     }
 
-    /// What is known here of a request: whether a refusal stands, for which resources its accounts are cut, and whether it is
-    /// admitted by a share. Who is refused or cut has none.
-    fn known(
-        &self,
-        request: &Sound<'_>,
-        now: Instant,
-    ) -> (Option<Denial>, Vec<(Account, Resource)>, ByShare) {
+    /// What is known here of a request.
+    fn known(&self, request: &Sound<'_>, now: Instant) -> Known {
         let (payers, accounts) = (&request.payers, request.payers.accounts());
         let mut local = self.shared.local.lock();
         let (refusal, cut) = (local.refusal(accounts, now), local.cuts(accounts));
-        let asked = ByShare::Asked { wanted: Cost::ZERO };
+        let mut known = Known { refusal, cut, reservation: None, wanted: Cost::ZERO };
         if !self.shared.settings.checks.is_local(request.rpc) {
-            return (refusal, cut, asked);
+            return known;
         }
-        if refusal.is_some() || !cut.is_empty() {
+        // Who is refused or cut has no share.
+        if known.refusal.is_some() || !known.cut.is_empty() {
             let ended = local.end_share(payers);
             drop(local);
             ended.into_iter().for_each(|share| self.shared.give_back(payers, share));
-            return (refusal, cut, asked);
+            return known;
         }
         // What it would reserve has to be known.
-        let Some(price) = request.price_or(|rpc| local.price(rpc)) else { return (refusal, cut, asked) };
-        let by_share = match local.take(payers, price, now) {
+        let Some(price) = request.price_or(|rpc| local.price(rpc)) else { return known };
+        match local.take(payers, price, now) {
             Taken::ByShare { token, renew } => {
-                ByShare::Admitted { reservation: Reservation::of_share(token, price), renew }
+                known.reservation = Some(Reservation::of_share(token, price));
+                known.wanted = renew.unwrap_or_default();
             }
-            Taken::Ask { wanted } => ByShare::Asked { wanted },
-        };
-        (refusal, cut, by_share)
+            Taken::Ask { wanted } => known.wanted = wanted,
+        }
+        known
     }
 
-    /// Asks for a share, while requests are admitted by the one before.
-    async fn renew(self, rpc: String, payers: Arc<Payers>, wanted: Cost) {
+    /// Asks for a share, while requests are admitted by the one before, or asked about.
+    async fn ask_for_share(self, rpc: String, payers: Arc<Payers>, wanted: Cost) {
         let asked = Instant::now();
         // It is of no request.
         let trace = TraceContext::default();
         let request = Sound::for_a_share(&rpc, payers, &trace);
         let used_here = self.shared.usage.lock().here(&request.payers, asked);
         let check = || request.to_check(&self.shared.settings.node, used_here, wanted);
-        let deadline = asked + self.shared.settings.deadline;
+        // Nobody waits for it, and what is granted in an answer that is not waited for is lost for a window.
+        let deadline = asked + self.shared.settings.report_deadline;
         let answer = self
             .shared
             .pool
@@ -420,12 +410,16 @@ impl Client {
     }
 }
 
-/// What becomes of a request by way of shares.
-enum ByShare {
-    /// It is admitted; with `renew`, the next share is to be asked for.
-    Admitted { reservation: Reservation, renew: Option<Cost> },
-    /// The service is to be asked, and for a share of so much.
-    Asked { wanted: Cost },
+/// What is known here of a request before the service is asked.
+struct Known {
+    /// A refusal that stands.
+    refusal: Option<Denial>,
+    /// For which resources its accounts are cut.
+    cut: Vec<(Account, Resource)>,
+    /// What it is admitted by, without asking.
+    reservation: Option<Reservation>,
+    /// So much of a share is to be asked for.
+    wanted: Cost,
 }
 
 /// Allowed by what is known here.

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use crate::config;
 
@@ -69,7 +70,11 @@ impl Refusal {
 
 /// Knows callers by what they show: by the configuration in force, which may change.
 #[derive(Debug)]
-pub struct Auth(RwLock<Arc<Known>>);
+pub struct Auth {
+    known: RwLock<Arc<Known>>,
+    /// Tells that it is not as it was.
+    changes: watch::Sender<()>,
+}
 
 /// Who is known.
 #[derive(Debug)]
@@ -116,12 +121,18 @@ impl Known {
 
 impl Auth {
     pub(crate) fn new(known: Known) -> Self {
-        Self(RwLock::new(Arc::new(known)))
+        Self { known: RwLock::new(Arc::new(known)), changes: watch::Sender::new(()) }
     }
 
     /// From now on these are known, on connections that are open as well.
     pub(crate) fn replace(&self, known: Known) {
-        *self.0.write() = Arc::new(known);
+        *self.known.write() = Arc::new(known);
+        self.changes.send_replace(());
+    }
+
+    /// Hears when others may be known than before: what was begun for somebody is to end then.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Who asks, if it may, by the header `authorization`, or else by the names in the certificate of its connection; nobody
@@ -148,13 +159,15 @@ impl Auth {
 
     /// Reads the files of tokens anew. Blocks.
     pub(crate) fn reread(&self) {
-        if let Known::Callers { tokens, .. } = &*self.known() {
-            tokens.reread();
+        if let Known::Callers { tokens, .. } = &*self.known()
+            && tokens.reread()
+        {
+            self.changes.send_replace(());
         }
     }
 
     fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.0.read())
+        Arc::clone(&self.known.read())
     }
 }
 

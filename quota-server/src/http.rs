@@ -52,6 +52,7 @@ struct Http {
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
     history: Arc<History>,
+    auth: Arc<Auth>,
     /// Who may follow live pages at once.
     live: Arc<Semaphore>,
 }
@@ -145,6 +146,6 @@ pub(crate) fn router(
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
-        .with_state(Http { quota, readiness, history, live: Arc::new(Semaphore::new(MOST_LIVE)) });
+        .with_state(Http { quota, readiness, history, auth, live: Arc::new(Semaphore::new(MOST_LIVE)) });
     Ok(router)
 }

@@ -7,6 +7,7 @@ mod accept;
 pub mod auth;
 mod author;
 pub mod config;
+mod files;
 mod grpc;
 mod history;
 mod http;

@@ -42,8 +42,10 @@ pub(crate) struct Decider {
 /// Follows a configuration file.
 pub(crate) struct Reloader {
     source: Arc<Source>,
-    running: Loaded,
+    running: Arc<Loaded>,
     watch: Watch,
+    /// Why what there is was refused, as it was said last.
+    refusal: Option<String>,
     decider: Decider,
 }
 
@@ -65,7 +67,7 @@ impl Files {
 impl Reloader {
     pub(crate) fn new(source: Source, running: Loaded, decider: Decider) -> Self {
         let watch = Watch::new(Ok(running.text().map(str::to_owned)));
-        Self { source: Arc::new(source), running, watch, decider }
+        Self { source: Arc::new(source), running: Arc::new(running), watch, refusal: None, decider }
     }
 
     /// Looks at the file until dropped, and at once when told to.
@@ -82,17 +84,24 @@ impl Reloader {
             }
             if let Some(found) = self.watch.look(found.map_err(|error| error.to_string()), is_told) {
                 let found = found.clone();
-                self.judge(found).await;
+                self.judge(found, is_told).await;
             }
         }
     }
 
-    async fn judge(&mut self, found: Found) {
+    async fn judge(&mut self, found: Found, is_told: bool) {
         match self.put_in_force(found).await {
-            Ok(changes) => tell(&changes),
+            Ok(changes) => {
+                self.refusal = None;
+                tell(&changes);
+            }
             Err(error) => {
                 self.decider.quota.metrics.config.refused();
-                tracing::warn!(%error, "the configuration is refused: the last one stays in force");
+                self.watch.refused();
+                let said = self.refusal.replace(error.to_string());
+                if is_told || said != self.refusal {
+                    tracing::warn!(%error, "the configuration is refused: the last one stays in force");
+                }
             }
         }
     }
@@ -100,19 +109,23 @@ impl Reloader {
     async fn put_in_force(&mut self, found: Found) -> Result<Vec<Change>, Box<dyn Error + Send + Sync>> {
         let text = found?;
         let is_blank = text.as_deref().is_some_and(|text| text.trim().is_empty());
-        let (loaded, changes) = self.source.reload(text, &self.running)?;
+        let (source, running) = (Arc::clone(&self.source), Arc::clone(&self.running));
+        let read = spawn_blocking(move || {
+            let (loaded, changes) = source.reload(text, &running)?;
+            let known = Known::open(&loaded.config().auth)?;
+            Ok::<_, Box<dyn Error + Send + Sync>>((loaded, changes, known))
+        });
+        let (loaded, changes, known) = read.await??;
         if let Some(file) = self.source.file().filter(|_| is_blank && !changes.is_empty()) {
             return Err(ConfigError::Empty(file.to_owned()).into());
         }
-        let auth = loaded.config().auth.clone();
-        let known = spawn_blocking(move || Known::open(&auth)).await??;
         let Decider { quota, files } = &self.decider;
         files.auth.replace(known);
         quota.adopt(loaded.config());
         quota.refresh().await;
         let pending = changes.iter().filter(|change| change.takes_restart).count();
         quota.metrics.config.accepted(loaded.config().digest, pending);
-        self.running = loaded;
+        self.running = Arc::new(loaded);
         Ok(changes)
     }
 }

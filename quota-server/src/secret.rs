@@ -1,8 +1,9 @@
 //! Secrets that are written by people: tokens and keys.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
+
+use crate::files;
 
 /// What is shorter could be guessed.
 const MIN_BYTES: usize = 16;
@@ -25,7 +26,7 @@ pub(crate) fn check(text: &[u8], what: &str) -> Result<(), String> {
 pub(crate) fn read(file: &Path, what: &str) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     // What follows the first line is of no matter, and of any length.
-    File::open(file)?.take(2 * MAX_BYTES as u64).read_to_end(&mut text)?;
+    files::open(file)?.take(2 * MAX_BYTES as u64).read_to_end(&mut text)?;
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     check(line, what)
         .map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, format!("the first line {reason}")))?;

@@ -18,7 +18,10 @@ use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
 
 pub(crate) use self::door::{Door, Peer, Protocol, admit_all};
-use crate::config;
+use crate::{config, files};
+
+/// The largest file of certificates: many times what a chain of them takes.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// Why TLS cannot be spoken with the files that are named. What is in them is not shown.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +84,7 @@ fn read(files: &config::Tls) -> Result<Current, TlsError> {
     let config::Tls { cert, key, client_ca } = files;
     let mut digest = Sha256::new();
     let mut pem = |setting, file: &Path| {
-        let pem = std::fs::read(file).map_err(|error| fault(setting, file, error))?;
+        let pem = files::read(file, MOST_BYTES).map_err(|error| fault(setting, file, error))?;
         digest.update(pem.len().to_le_bytes());
         digest.update(&pem);
         Ok::<_, TlsError>(pem)

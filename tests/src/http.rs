@@ -121,7 +121,11 @@ impl Http {
 
     /// GET of a stream of events, which is read as it comes.
     pub async fn events(&self, path: &str) -> Events {
-        let response = self.client.get(self.url(path)).send().await.expect("an answer");
+        let mut request = self.client.get(self.url(path));
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.expect("an answer");
         assert_eq!(
             (response.status().as_u16(), &response.headers()["content-type"]),
             (200, &EVENTS.parse().expect("a value"))

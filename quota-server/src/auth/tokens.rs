@@ -65,15 +65,17 @@ impl Tokens {
         caller.cloned()
     }
 
-    /// Reads the files anew. A token whose file gives none at the moment stays in force. Blocks.
-    pub fn reread(&self) {
-        let mut failing = Vec::new();
+    /// Reads the files anew. A token whose file gives none at the moment stays in force. Blocks. Returns whether one is another
+    /// now.
+    pub fn reread(&self) -> bool {
+        let (mut failing, mut is_changed) = (Vec::new(), false);
         for (at, token) in self.tokens.iter().enumerate() {
             let name = &*token.caller.name;
             match token.secret.read() {
                 Ok(digest) if self.digests.read()[at] == digest => {}
                 Ok(digest) => {
                     self.digests.write()[at] = digest;
+                    is_changed = true;
                     tracing::info!(name, "a new token is in force");
                 }
                 Err(error) => {
@@ -85,6 +87,7 @@ impl Tokens {
             }
         }
         *self.failing.lock() = failing;
+        is_changed
     }
 }
 

@@ -32,6 +32,11 @@ pub enum ConfigError {
     /// There is nothing in the file, where there was: as when the disk was full as it was written.
     #[error("{}: is empty", .0.display())]
     Empty(PathBuf),
+    /// Nobody is known any more: from then on, everybody might do everything.
+    #[error(
+        "auth: there were tokens or certificates, and there are none: to open the server to all takes a restart"
+    )]
+    Opened,
     /// A setting is unknown, or its value is no good.
     #[error("{origin}: {key}: {reason}")]
     Setting {

@@ -1,6 +1,6 @@
 //! The layers of settings, merged, each value with the place that it was written in.
 
-use std::fs;
+use std::io;
 use std::path::Path;
 
 use config::{File, FileFormat, Source, Value, ValueKind};
@@ -9,6 +9,10 @@ use toml::de::DeTable;
 use super::environment;
 use super::error::{ConfigError, Key, Origin};
 use super::schema::{self, Table, lookup, lookup_mut};
+use crate::files;
+
+/// The largest file: several times what the most overrides and prices take.
+const MOST_BYTES: u64 = 32 << 20;
 
 /// Every setting with its default.
 pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -178,7 +182,10 @@ impl Settings {
 
 /// The text of a file.
 pub(super) fn read_file(path: &Path) -> Result<String, ConfigError> {
-    fs::read_to_string(path).map_err(|reason| ConfigError::Unreadable { path: path.to_owned(), reason })
+    let text = files::read(path, MOST_BYTES).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+    });
+    text.map_err(|reason| ConfigError::Unreadable { path: path.to_owned(), reason })
 }
 
 /// The settings in a TOML text.

@@ -65,6 +65,9 @@ impl Source {
             settings.hold(path, &running.settings);
         }
         let loaded = Loaded::new(text, settings).map_err(|error| ConfigError::Together(error.into()))?;
+        if loaded.config.auth.knows_nobody() && !running.config.auth.knows_nobody() {
+            return Err(ConfigError::Opened);
+        }
         Ok((loaded, changes))
     }
 

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 
 use super::problem::Problem;
-use super::same_origin::is_same_origin;
+use super::same_origin::{Site, site};
 use crate::auth::{Access, Auth};
 use crate::quota::Quota;
 use crate::tls::Peer;
@@ -20,7 +20,8 @@ use crate::tls::Peer;
 pub(super) struct Guard {
     pub(super) access: Access,
     /// A browser shows the token as a password: it asks for one, and cannot show it otherwise. Nowhere else, since a browser
-    /// shows it whatever page sends it here. So what changes something is taken from pages of this server alone.
+    /// shows it whatever page sends it here. So what changes something is taken from pages of this server alone; and of other
+    /// routes, which take no password, from no page elsewhere, since a server without tokens asks nobody who he is.
     pub(super) is_page: bool,
     pub(super) auth: Arc<Auth>,
     pub(super) quota: Arc<Quota>,
@@ -28,13 +29,19 @@ pub(super) struct Guard {
 
 /// Lets those through who may. What others send is not read.
 pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    if guard.is_page && !request.method().is_safe() && !is_same_origin(request.headers()) {
+    let is_refused = match site(request.headers()) {
+        Site::Same => false,
+        Site::Other => true,
+        // Who is no browser says nothing of it, and uses no page.
+        Site::Unsaid => guard.is_page,
+    };
+    if is_refused && !request.method().is_safe() {
         return Problem::new(
             StatusCode::FORBIDDEN,
             "cross-origin",
             "This is taken from a page of this server alone",
         )
-        .with("detail", "neither Sec-Fetch-Site nor Origin says that it comes from one")
+        .with("detail", "Sec-Fetch-Site or Origin must say that it comes from one")
         .into_response();
     }
     let names: &[String] = request.extensions().get().map_or(&[], |Peer(names)| names);

@@ -19,18 +19,21 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Takes the events of a stream, one at a time.
 pub(super) type Events = mpsc::Sender<Result<Event, Infallible>>;
 
-/// Streams what `tell` hands on, until that ends, the reader goes or the server stops.
+/// Streams what `tell` hands on, until that ends, the reader goes, others are known than before, or the server stops.
 pub(super) async fn stream<F>(http: &Http, tell: impl FnOnce(Events) -> F) -> Result<Response, Problem>
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let mut alive = http.readiness.follow().await.ok_or_else(|| full("the server stops"))?;
+    let mut known = http.auth.changes();
     let (events, told) = mpsc::channel(1);
     let telling = tell(events.clone());
     tokio::spawn(async move {
         tokio::select! {
             () = telling => {}
             () = events.closed() => {}
+            // Whoever reads may not be known any more. One who is comes back.
+            _ = known.changed() => {}
             // Its sender is gone when the server stops.
             () = async { while alive.changed().await.is_ok() {} } => {}
         }

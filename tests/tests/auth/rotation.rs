@@ -27,6 +27,18 @@ async fn a_new_token_is_in_force_soon_after_its_file_was_replaced() {
 }
 
 #[tokio::test]
+async fn a_stream_ends_when_its_reader_s_token_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    fs::write(&path, OLD).unwrap();
+    let server = TestServer::start(MEMORY, &configured("rails", "reader", &format!("file = {path:?}"))).await;
+    let mut followed = server.http.with_token(OLD).events("/v1/denials/stream").await;
+    fs::write(&path, NEW).unwrap();
+    let ended = tokio::time::timeout(PATIENCE, followed.next()).await;
+    assert!(ended.expect("an end").is_none());
+}
+
+#[tokio::test]
 async fn tokens_are_in_no_line_of_the_log_and_in_no_answer() {
     let folder = tempfile::tempdir().unwrap();
     let (path, config) = (folder.path().join("token"), folder.path().join("quota.toml"));

@@ -168,6 +168,31 @@ async fn what_is_no_good_changes_nothing_and_says_why() {
 }
 
 #[tokio::test]
+async fn what_names_a_file_that_comes_later_is_in_force_once_it_is_there() {
+    let followed = Followed::start(&limit(100, "")).await;
+    let token = followed.folder.path().join("token");
+    let known = format!("[[auth.tokens]]\nname = \"a\"\nrole = \"reader\"\nfile = {token:?}\n");
+    followed.replace(limit(50, &known));
+    followed.refusal(1).await;
+    fs::write(&token, "a-token-that-comes-later").unwrap();
+    followed.until_limit(50.0).await;
+    assert_eq!(followed.server.log(REFUSED).len(), 1, "told once");
+}
+
+#[tokio::test]
+async fn nothing_in_its_place_keeps_the_next_one_from_being_read() {
+    let mut followed = Followed::start(&limit(100, "")).await;
+    let pipe = followed.folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    fs::rename(&pipe, &followed.file).unwrap();
+    assert!(followed.refusal(1).await.contains("it is no regular file"));
+    followed.replace(limit(50, ""));
+    followed.until_limit(50.0).await;
+    followed.server.process.signal(Signal::TERM);
+    assert_eq!(followed.server.process.wait_for_exit().await.code(), Some(0));
+}
+
+#[tokio::test]
 async fn a_link_that_points_elsewhere_is_followed_and_what_lies_beside_is_of_no_matter() {
     // As Kubernetes mounts a ConfigMap.
     let folder = tempfile::tempdir().unwrap();
@@ -242,4 +267,7 @@ async fn who_is_known_follows_the_file() {
     followed.replace(token(SECOND));
     until(PATIENCE, "the second is known", async || (status(SECOND).await == 200).then_some(())).await;
     assert_eq!(status(FIRST).await, 401);
+    followed.replace(limit(50, ""));
+    assert!(followed.refusal(1).await.contains("to open the server to all takes a restart"));
+    assert_eq!((status(FIRST).await, status(SECOND).await), (401, 200));
 }

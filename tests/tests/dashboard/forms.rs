@@ -173,3 +173,23 @@ async fn a_part_is_switched_and_switched_back() {
     assert_eq!(send(&server, "/dashboard/modes/remove", ADMIN, &part, SAME).await.status(), 303);
     assert!(!server.http.with_token(READER).get("/").await.text().contains("class=\"warning\""));
 }
+
+#[tokio::test]
+async fn the_rest_of_the_api_takes_nothing_that_another_page_sends() {
+    let server = TestServer::start(MEMORY, "").await;
+    let url = format!("http://{}/v1/report", server.http.address());
+    let client = reqwest::Client::new();
+    let report = async |header: Option<(&str, &str)>| {
+        let request = client.post(&url).body(r#"{ "charges": [] }"#);
+        let request =
+            header.map_or(request.try_clone().unwrap(), |(name, value)| request.header(name, value));
+        request.send().await.unwrap().status().as_u16()
+    };
+    for other in
+        [("sec-fetch-site", "cross-site"), ("origin", "https://elsewhere.example"), ("origin", "null")]
+    {
+        assert_eq!(report(Some(other)).await, 403, "{other:?}");
+    }
+    assert_eq!(report(Some(("sec-fetch-site", "same-origin"))).await, 200);
+    assert_eq!(report(None).await, 200, "who is no browser says nothing of it");
+}

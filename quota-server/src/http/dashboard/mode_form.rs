@@ -64,7 +64,10 @@ pub(super) async fn remove(
     extensions: Extensions,
     Form(Part { kind, node }): Form<Part>,
 ) -> Result<Response, Failed> {
-    let request = asked(html::typed(&node), html::typed(&kind), &extensions).map_err(QuotaError::from)?;
+    // As the page named it, and nobody has typed it.
+    let said = |text: &'_ str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
+    let (node, kind) = (said(&node), said(&kind));
+    let request = asked(node.as_deref(), kind.as_deref(), &extensions).map_err(QuotaError::from)?;
     match http.quota.delete_mode(request).await {
         // Somebody was quicker.
         Ok(()) | Err(QuotaError::NothingSaid) => Ok(Redirect::to(PATH).into_response()),

@@ -15,6 +15,9 @@ use super::failed::Failed;
 use super::{html, words};
 use crate::quota::{ModeStanding, QuotaError};
 
+/// How long a reader may take for one event.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// How often a page is made anew while somebody looks.
 const EVERY: Duration = Duration::from_secs(2);
 
@@ -84,9 +87,8 @@ async fn tell(http: Http, view: impl View, _place: OwnedSemaphorePermit, events:
             Ok(live) => Event::default().data(live),
             Err(error) => Event::default().event("old").data(html::escape(&error.to_string())),
         };
-        if events.send(Ok(event)).await.is_err() {
-            return;
-        }
+        // Who does not read gives his place to others.
+        let Ok(Ok(())) = tokio::time::timeout(PATIENCE, events.send(Ok(event))).await else { return };
         tokio::time::sleep(EVERY).await;
     }
 }
