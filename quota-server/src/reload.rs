@@ -44,8 +44,8 @@ pub(crate) struct Reloader {
     source: Arc<Source>,
     running: Arc<Loaded>,
     watch: Watch,
-    /// Why what there is was refused, as it was said last.
-    refusal: Option<String>,
+    /// What was refused last, and why.
+    refusal: Option<(Found, String)>,
     decider: Decider,
 }
 
@@ -90,7 +90,7 @@ impl Reloader {
     }
 
     async fn judge(&mut self, found: Found, is_told: bool) {
-        match self.put_in_force(found).await {
+        match self.put_in_force(found.clone()).await {
             Ok(changes) => {
                 self.refusal = None;
                 tell(&changes);
@@ -98,8 +98,9 @@ impl Reloader {
             Err(error) => {
                 self.decider.quota.metrics.config.refused();
                 self.watch.refused();
-                let said = self.refusal.replace(error.to_string());
-                if is_told || said != self.refusal {
+                let before = self.refusal.replace((found, error.to_string()));
+                // What is judged again for the same reason is no news.
+                if is_told || before != self.refusal {
                     tracing::warn!(%error, "the configuration is refused: the last one stays in force");
                 }
             }
