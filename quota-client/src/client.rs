@@ -116,7 +116,7 @@ impl Client {
             let hold = price.and_then(|price| Hold::reserve(&mut usage, &request.payers, price, now));
             (used_here, Early::new(&self.shared.usage, &request.payers, hold))
         };
-        let check = || request.to_check(&self.shared.settings.node, used_here, Cost::ZERO);
+        let check = || request.to_check(&self.shared.settings.node, used_here);
         let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
             request.trace.write(check.metadata_mut());
             async move { client.check(check).await }

@@ -140,7 +140,7 @@ impl Local {
     /// What is to become of a request of these accounts that is not refused: it may be admitted by a share, where the service
     /// knows what was used here.
     pub(crate) fn take(&mut self, payers: &Arc<Payers>, price: Cost, now: Instant) -> Taken {
-        if self.is_known() { self.shares.take(payers, price, now) } else { Taken::Ask { wanted: Cost::ZERO } }
+        if self.is_known() { self.shares.take(payers, price, now) } else { Taken::ASK }
     }
 
     /// The service was asked for a share, and granted this one, if any. Returns what is to be given back instead.

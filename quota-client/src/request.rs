@@ -31,6 +31,8 @@ pub(crate) struct Sound<'a> {
     pub(crate) rpc: &'a str,
     class: &'a str,
     price: Option<Cost>,
+    /// What is to be reserved beside, for further requests.
+    share_wanted: Option<Cost>,
     pub(crate) payers: Arc<Payers>,
     pub(crate) trace: &'a TraceContext,
 }
@@ -109,7 +111,7 @@ impl Request {
                 .extend(unsound.as_ref().map(|(_, fault)| Invalid::new(format!("accounts.{kind}"), *fault)));
         }
         let payers = Arc::clone(&self.payers);
-        (Sound { rpc, class, price: self.price, payers, trace: &self.trace }, faults)
+        (Sound { rpc, class, price: self.price, share_wanted: None, payers, trace: &self.trace }, faults)
     }
 
     /// What it names of this kind, in its one spelling; as it is where it has none, since it must not go free.
@@ -134,8 +136,13 @@ impl Request {
 
 impl Sound<'_> {
     /// One that reserves nothing: only a share is asked for.
-    pub(crate) fn for_a_share<'a>(rpc: &'a str, payers: Arc<Payers>, trace: &'a TraceContext) -> Sound<'a> {
-        Sound { rpc, class: "", price: Some(Cost::ZERO), payers, trace }
+    pub(crate) fn for_a_share<'a>(
+        rpc: &'a str,
+        payers: Arc<Payers>,
+        wanted: Cost,
+        trace: &'a TraceContext,
+    ) -> Sound<'a> {
+        Sound { rpc, class: "", price: Some(Cost::ZERO), share_wanted: Some(wanted), payers, trace }
     }
 
     /// The RPC whose price in the service's table is its price; none where it brings a price of its own.
@@ -158,12 +165,7 @@ impl Sound<'_> {
         }
     }
 
-    pub(crate) fn to_check(
-        &self,
-        node: &str,
-        used_here: v1::UsedHere,
-        share_wanted: Cost,
-    ) -> v1::CheckRequest {
+    pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {
         v1::CheckRequest {
             node: node.to_owned(),
             rpc: self.rpc.to_owned(),
@@ -171,7 +173,7 @@ impl Sound<'_> {
             class: self.class.to_owned(),
             price: self.price.map(v1::Cost::from),
             used_here: Some(used_here),
-            share_wanted: (!share_wanted.is_zero()).then(|| share_wanted.into()),
+            share_wanted: self.share_wanted.map(v1::Cost::from),
         }
     }
 }

@@ -43,13 +43,9 @@ impl Client {
         }
         // What it would reserve has to be known.
         let Some(price) = request.price_or(|rpc| local.price(rpc)) else { return known };
-        match local.take(payers, price, now) {
-            Taken::ByShare { token, renew } => {
-                known.reservation = Some(Reservation::of_share(token, price));
-                known.wanted = renew.unwrap_or_default();
-            }
-            Taken::Ask { wanted } => known.wanted = wanted,
-        }
+        let Taken { token, wanted } = local.take(payers, price, now);
+        known.reservation = token.map(|token| Reservation::of_share(token, price));
+        known.wanted = wanted;
         known
     }
 
@@ -58,9 +54,9 @@ impl Client {
         let asked = Instant::now();
         // It is of no request.
         let trace = TraceContext::default();
-        let request = Sound::for_a_share(&rpc, payers, &trace);
+        let request = Sound::for_a_share(&rpc, payers, wanted, &trace);
         let used_here = self.shared.usage.lock().here(&request.payers, asked);
-        let check = || request.to_check(&self.shared.settings.node, used_here, wanted);
+        let check = || request.to_check(&self.shared.settings.node, used_here);
         // Nobody waits for it, and what is granted in an answer that is not waited for is lost for a window.
         let deadline = asked + self.shared.settings.report_deadline;
         let answer = self

@@ -52,11 +52,16 @@ struct Demand {
 
 /// What is to become of a request.
 #[derive(Debug)]
-pub(crate) enum Taken {
-    /// It is admitted by the share of this token. With `renew`, so much is to be asked for, without waiting.
-    ByShare { token: Arc<str>, renew: Option<Cost> },
-    /// The service is to be asked, and for a share of so much; nothing, where it would not be worth it.
-    Ask { wanted: Cost },
+pub(crate) struct Taken {
+    /// Of the share that it is admitted by; where there is none, the service is to be asked.
+    pub(crate) token: Option<Arc<str>>,
+    /// So much of a share is to be asked for, without waiting; nothing, where one is on its way or would not be worth it.
+    pub(crate) wanted: Cost,
+}
+
+impl Taken {
+    /// The service is to be asked, and for no share.
+    pub(crate) const ASK: Self = Self { token: None, wanted: Cost::ZERO };
 }
 
 impl Demand {
@@ -121,7 +126,7 @@ impl Shares {
     pub(super) fn take(&mut self, payers: &Arc<Payers>, price: Cost, now: Instant) -> Taken {
         // What reserves nothing is bounded by no share.
         if price.is_zero() {
-            return Taken::Ask { wanted: Cost::ZERO };
+            return Taken::ASK;
         }
         let Some(set) = self.0.get_mut(payers) else {
             if self.0.len() < MAX_SETS {
@@ -129,37 +134,29 @@ impl Shares {
                 demand.add(price, now);
                 self.0.insert(Arc::clone(payers), Set { share: None, demand, renewing: None });
             }
-            return Taken::Ask { wanted: Cost::ZERO };
+            return Taken::ASK;
         };
         set.demand.add(price, now);
-        let wanted = set.demand.wanted();
+        let fits = |share: &&mut Share| share.until > now && price.at_most(share.left) == price;
+        let share = set.share.as_mut().filter(fits).map(|share| {
+            share.left = share.left.minus(price);
+            &*share
+        });
+        // One that is on its way is enough.
         let is_renewing = set.renewing.is_some_and(|since| now.saturating_duration_since(since) < PERIOD);
-        match &mut set.share {
-            Some(share) if share.until > now && price.at_most(share.left) == price => {
-                share.left = share.left.minus(price);
-                let is_due = !is_renewing && !wanted.is_zero() && share.is_half_over(now);
-                if is_due {
-                    set.renewing = Some(now);
-                }
-                Taken::ByShare { token: Arc::clone(&share.token), renew: is_due.then_some(wanted) }
-            }
-            // One that is on its way is enough.
-            _ if is_renewing || wanted.is_zero() => Taken::Ask { wanted: Cost::ZERO },
-            _ => {
-                set.renewing = Some(now);
-                Taken::Ask { wanted }
-            }
+        let is_due = !is_renewing && share.is_none_or(|share| share.is_half_over(now));
+        let wanted = if is_due { set.demand.wanted() } else { Cost::ZERO };
+        if !wanted.is_zero() {
+            set.renewing = Some(now);
         }
+        Taken { token: share.map(|share| Arc::clone(&share.token)), wanted }
     }
 
     /// The service was asked for a share, and granted this one, if any. Returns the one before, whose rest is to be given back.
     pub(super) fn granted(&mut self, payers: &Payers, share: Option<Share>) -> Option<Share> {
         let Some(set) = self.0.get_mut(payers) else { return share };
         set.renewing = None;
-        match share {
-            Some(share) => set.share.replace(share),
-            None => None,
-        }
+        share.and_then(|share| set.share.replace(share))
     }
 
     /// Nobody is admitted any more by the share of these accounts. Returns it, to be given back.

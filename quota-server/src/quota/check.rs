@@ -1,4 +1,4 @@
-use quota_core::{Accounts, Breach, Cost, Mode, Timestamp, Verdict};
+use quota_core::{Accounts, Breach, Cost, Mode, Timestamp};
 use quota_proto::UsedHere;
 
 use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Share, Standing};
@@ -77,12 +77,6 @@ impl Quota {
                     .collect();
                 let verdict = self.verdict(&judged, now);
                 let denial = |breach| Denial::new(breach, &judged, &request.node, now, self.window);
-                let share = match verdict {
-                    Verdict { denied_by: None, shadowed: None } => {
-                        self.grant(&request, &limited, &standings, price).await
-                    }
-                    _ => None,
-                };
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
                         let accounts = request.accounts.as_slice();
@@ -93,6 +87,13 @@ impl Quota {
                     Some(denied_by) if !admitted.allowed => self.deny(&request, denial(denied_by), now),
                     // The store compares the same usage with the same limits.
                     _ => return Err(self.fail(StoreError::Malformed("its decision is not ours".to_owned()))),
+                };
+                let share = match decision {
+                    // A limit in shadow is to be told of each time.
+                    Decision::Allow { shadow: None, .. } => {
+                        self.grant(&request, &limited, &standings, price).await
+                    }
+                    _ => None,
                 };
                 Ok(CheckResponse { decision, standings, share })
             }

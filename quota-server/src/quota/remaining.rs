@@ -41,7 +41,7 @@ impl Remaining {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use quota_core::{Account, Bound, Comparison, Here, HereUsed, Ipv6Prefix, PerResource};
@@ -50,7 +50,7 @@ mod tests {
 
     const OFF: (u64, Limit, Mode) = (90, Limit::At(100), Mode::Off);
 
-    fn standing(kind: Kind, name: &str, resources: [(u64, Limit, Mode); 3]) -> Standing {
+    pub(in crate::quota) fn standing(kind: Kind, name: &str, resources: [(u64, Limit, Mode); 3]) -> Standing {
         let [cpu, memory, network] = resources
             .map(|(used, limit, mode)| (used, Comparison { ceiling: Bound { limit, mode }, here: None }));
         Standing {

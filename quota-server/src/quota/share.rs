@@ -16,6 +16,9 @@ use crate::store::Limited;
 /// which every server knows of it.
 const LASTS: Duration = Duration::from_millis(500);
 
+/// A share of less than this part of what is wanted would be used up at once.
+const LEAST: u64 = 16;
+
 /// What a fileserver may admit without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
@@ -48,9 +51,6 @@ impl Quota {
     }
 }
 
-/// A share of less than this part of what is wanted would be used up at once.
-const LEAST: u64 = 16;
-
 /// Of what is wanted at most one in `parts` of what is left of every limit that is compared, once the price is taken off;
 /// nothing where that is too little of a resource that is wanted.
 fn part(standings: &[Standing], price: Cost, wanted: Cost, parts: u64) -> Option<Cost> {
@@ -75,24 +75,15 @@ fn part(standings: &[Standing], price: Cost, wanted: Cost, parts: u64) -> Option
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use quota_core::{Account, Bound, Comparison, Here, HereUsed, Ipv6Prefix, Kind, Resource};
+    use quota_core::{Here, HereUsed, Kind, Resource};
 
     use super::*;
+    use crate::quota::remaining::tests::standing as of_account;
 
+    /// Of CPU alone.
     fn standing(used: u64, limit: Limit, mode: Mode) -> Standing {
-        let none =
-            (0, Comparison { ceiling: Bound { limit: Limit::Unlimited, mode: Mode::Enforce }, here: None });
-        let cpu = (used, Comparison { ceiling: Bound { limit, mode }, here: None });
-        Standing {
-            account: Account::new(Kind::User, "alice", Ipv6Prefix::default()).unwrap(),
-            resources: PerResource::new(cpu, none, none),
-            own: PerResource::default(),
-            overriding: None,
-            over: false,
-            retry_after: Duration::ZERO,
-        }
+        let none = (0, Limit::Unlimited, Mode::Enforce);
+        of_account(Kind::User, "alice", [(used, limit, mode), none, none])
     }
 
     fn cpu(micros: u64) -> Cost {
