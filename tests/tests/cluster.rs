@@ -11,6 +11,7 @@ use quota_tests::server::{ServerProcess, TestServer};
 use quota_tests::stores::Opening;
 use quota_tests::values::{cpu, enforced, user};
 use quota_tests::wait::{PATIENCE, until};
+use redis::cluster_routing::Slot;
 use serde_json::json;
 
 /// An account that the primary at a place held at first.
@@ -57,6 +58,29 @@ async fn who_is_on_a_node_that_is_frozen_is_not_served_and_all_others_are() {
     cluster.resume(0).await;
     until(PATIENCE, "all are served again", async || admit(&store, &[frozen, second, third]).await.ok())
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_accounts_in_one_slot_are_served_while_only_one_of_them_has_moved() {
+    let cluster = RedisCluster::start().await;
+    let store = Opening::default().connect(&cluster.url()).await.unwrap();
+    let key = |account: &Account| format!("q1:{{{}}}", account.key());
+    let first = user("first");
+    let slot = Slot::for_key(&key(&first));
+    let mut others = (0..).map(|number| user(&format!("other-{number}")));
+    let second = others.find(|other| Slot::for_key(&key(other)) == slot).unwrap();
+    let both = [&first, &second];
+    assert!(admit(&store, &both).await.unwrap());
+
+    let mut asked = 1;
+    cluster
+        .move_slot(&key(&first), async || {
+            assert!(admit(&store, &both).await.unwrap(), "after {asked}");
+            asked += 1;
+        })
+        .await;
+    assert!(asked > 3, "before, between and after the moves of the two: {asked}");
+    assert_eq!((used(&store, &first).await, used(&store, &second).await), (asked, asked));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
 //! Usage in Redis: each decision is one Lua script (the folder `lua/`), atomic on all its accounts. On a Cluster it is
-//! atomic on those of one slot, and `admission` makes it all or none on all of them.
+//! atomic on one, and `admission` makes it all or none on all of them.
 
 mod admission;
 mod board;
@@ -75,7 +75,7 @@ impl RedisStore {
         self.connections.run_first(PROBE, Call::Command(&probe(PROBE))).await
     }
 
-    /// Runs a script on keys of one slot, until a moment.
+    /// Runs a script on keys, of which a Cluster takes one, until a moment.
     async fn run(
         &self,
         end: Instant,

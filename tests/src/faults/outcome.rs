@@ -17,6 +17,8 @@ pub struct Outcome {
     pub client_wait: Duration,
     /// From the fault's end until the store had decided for every caller.
     pub back_after: Duration,
+    /// What the servers warned of.
+    pub warnings: Vec<String>,
     /// What the bookkeeper found.
     pub balance: Balance,
     /// What was acknowledged after this moment may be lost; nothing, if there is none.

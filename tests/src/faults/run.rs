@@ -116,6 +116,7 @@ impl Settled {
             api_wait: self.books.longest_wait(false),
             client_wait: self.books.longest_wait(true),
             back_after,
+            warnings: self.servers.iter().flat_map(|server| server.log("WARN")).collect(),
             balance: self.books.compare(self.http()).await,
             may_lose_since,
             may_split,

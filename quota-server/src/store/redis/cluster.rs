@@ -145,19 +145,6 @@ impl Cluster {
             .collect())
     }
 
-    /// Which of the keys are in one slot, by their places.
-    pub(super) fn by_slot(keys: &[String]) -> Vec<Vec<usize>> {
-        let mut groups = Vec::<(Slot, Vec<usize>)>::new();
-        for (place, key) in keys.iter().enumerate() {
-            let slot = Slot::for_key(key);
-            match groups.iter_mut().find(|(known, _)| *known == slot) {
-                Some((_, places)) => places.push(place),
-                None => groups.push((slot, vec![place])),
-            }
-        }
-        groups.into_iter().map(|(_, places)| places).collect()
-    }
-
     /// Looks soon which node holds what. Nobody waits for it.
     pub(super) fn doubt(&self) {
         if self.0.looking.swap(true, Ordering::Relaxed) {

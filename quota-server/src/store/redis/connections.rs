@@ -50,8 +50,9 @@ impl Connections {
 
     /// Runs one call on what is stored at a key, within the deadline, waiting for a connection included.
     ///
-    /// It is never sent twice, but where a node of a Cluster says that the key is elsewhere, and has done nothing. A connection that broke, or that leads to a server which takes no writes any more, is
-    /// dropped with its first error, so that the next call makes a new one, which may lead to another server.
+    /// It is never sent twice, but where a node of a Cluster says that the key is elsewhere, and has done nothing. A
+    /// connection that broke, or that leads to a server which takes no writes any more, is dropped with its first error, so
+    /// that the next call makes a new one, which may lead to another server.
     pub(super) async fn run<T: FromRedisValue>(&self, key: &str, call: Call<'_>) -> Result<T, StoreError> {
         self.run_until(self.deadline(), key, call).await
     }
@@ -132,14 +133,6 @@ impl Connections {
             Servers::Cluster(cluster) => timeout_at(self.aside(), cluster.key_of_each(key))
                 .await
                 .unwrap_or(Err(StoreError::Timeout(self.deadline.max(ASIDE_TIMEOUT)))),
-        }
-    }
-
-    /// Which of the keys may be in one call, by their places.
-    pub(super) fn together(&self, keys: &[String]) -> Vec<Vec<usize>> {
-        match &self.servers {
-            Servers::Single(_) => vec![(0..keys.len()).collect()],
-            Servers::Cluster(_) => Cluster::by_slot(keys),
         }
     }
 
