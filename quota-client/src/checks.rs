@@ -25,6 +25,11 @@ pub struct CheckSettings {
 }
 
 impl CheckSettings {
+    /// Whether requests of any RPC may be admitted by shares.
+    pub(crate) fn is_any_local(&self) -> bool {
+        self.mode == CheckMode::Local || self.rpcs.values().any(|mode| *mode == CheckMode::Local)
+    }
+
     /// Whether requests of an RPC may be admitted by shares.
     pub(crate) fn is_local(&self, rpc: &str) -> bool {
         *self.rpcs.get(rpc).unwrap_or(&self.mode) == CheckMode::Local
@@ -42,6 +47,7 @@ mod tests {
         let Settings { checks, .. } = Settings::from_toml(text).unwrap();
         assert_eq!((checks.is_local("/a.B/Cheap"), checks.is_local("/a.B/Dear")), (true, false));
         assert!(!CheckSettings::default().is_local("/a.B/Cheap"));
+        assert!(checks.is_any_local() && !CheckSettings::default().is_any_local());
         assert!(Settings::from_toml("checks.mode = \"lax\"").is_err());
     }
 }

@@ -120,6 +120,7 @@ mod refusals;
 mod reporter;
 mod request;
 mod reserved;
+mod session;
 mod settings;
 mod shared;
 mod shed;

@@ -11,6 +11,7 @@ mod limits;
 mod phase;
 mod prices;
 mod shares;
+mod stale;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(crate) use self::hold::Hold;
 pub(crate) use self::judge::judge;
 pub(crate) use self::limits::Comparisons;
 pub(crate) use self::shares::{Share, Taken};
+pub(crate) use self::stale::Stale;
 
 /// Pure state: the time is an argument. Everything in it is bounded.
 #[derive(Debug, Default)]
@@ -100,6 +102,29 @@ impl Local {
                 self.denials.forget(account);
             }
         }
+    }
+
+    /// The service tells standings unasked, of accounts that were charged. Returns the shares that end, to be given back.
+    pub(crate) fn told(&mut self, standings: &[v1::Standing]) -> Vec<(Arc<Payers>, Share)> {
+        let mut over = Vec::new();
+        for standing in standings {
+            let kind = Kind::try_from(standing.kind()).ok();
+            let account = kind.and_then(|kind| Account::from_spelling(kind, &standing.id).ok());
+            let Some(account) = account else { continue };
+            self.limits.learn(&account, standing);
+            if standing.over {
+                over.push(account);
+            } else {
+                self.denials.forget(&account);
+            }
+        }
+        if over.is_empty() { Vec::new() } else { self.shares.end_of(|account| over.contains(account)) }
+    }
+
+    /// What was told of these may hold no more. Returns the shares that end, to be given back.
+    pub(crate) fn doubt(&mut self, stale: &Stale) -> Vec<(Arc<Payers>, Share)> {
+        self.denials.forget_of(stale);
+        self.shares.end_of(|account| stale.is_of(account))
     }
 
     /// What these accounts were last compared with, as far as it is known.

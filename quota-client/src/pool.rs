@@ -101,13 +101,24 @@ impl Pool {
         Err(unsent)
     }
 
+    /// The endpoint that would be asked now, if one works.
+    pub(crate) fn working(&self) -> Option<(usize, Service)> {
+        let index = self.roster.lock().working()?;
+        Some((index, Service::new(self.links[index].channel.lock().clone())))
+    }
+
+    /// An endpoint says that it is about to stop: another that works is asked before it.
+    pub(crate) fn pass_over(&self, index: usize) {
+        self.roster.lock().pass_over(index);
+    }
+
     /// Ends when an endpoint that was set aside works again; at once where one has since this was last awaited. For one
     /// task alone.
     pub(crate) async fn recovered(&self) {
         self.recovered.notified().await;
     }
 
-    fn request<M>(&self, message: M) -> tonic::Request<M> {
+    pub(crate) fn request<M>(&self, message: M) -> tonic::Request<M> {
         let mut request = tonic::Request::new(message);
         if let Some(authorization) = self.credential.header() {
             request.metadata_mut().insert("authorization", authorization);

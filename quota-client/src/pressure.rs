@@ -80,17 +80,7 @@ async fn tell(shared: &Shared, sample: &Sample, outage: &Outage) {
         active: Some(active),
         heaviest,
     };
-    // What is answered decides nothing of who is asked about requests, unless the store is lost, which is lost for
-    // those too. A service of before this was there answers that it does not know it.
-    let call = |mut client: Service, message| async move {
-        match client.report_pressure(message).await {
-            Ok(answer) => Ok(Response::new(Ok(answer.into_inner().accounts))),
-            Err(status) if status.source().is_some() || has_no_store(&status) => Err(status),
-            Err(status) => Ok(Response::new(Err(status))),
-        }
-    };
-    let answer = shared.pool.ask(|| message.clone(), Instant::now() + INTERVAL, call).await;
-    match answer.and_then(|answer| answer.map_err(NoAnswer::Status)) {
+    match ask(shared, &message).await {
         Ok(cut) => {
             shared.local.lock().learn_cuts(&cut);
             if let Some(over) = outage.worked(Instant::now()) {
@@ -103,4 +93,26 @@ async fn tell(shared: &Shared, sample: &Sample, outage: &Outage) {
             }
         }
     }
+}
+
+/// Tells it, by the session if one is open. Returns who has limits of his own on this fileserver.
+async fn ask(
+    shared: &Shared,
+    message: &v1::ReportPressureRequest,
+) -> Result<Vec<v1::AccountLimit>, NoAnswer> {
+    let deadline = Instant::now() + INTERVAL;
+    if let Some(answer) = shared.line.pressure(message, deadline).await {
+        return answer.map(|answer| answer.accounts);
+    }
+    // What is answered decides nothing of who is asked about requests, unless the store is lost, which is lost for
+    // those too. A service of before this was there answers that it does not know it.
+    let call = |mut client: Service, message| async move {
+        match client.report_pressure(message).await {
+            Ok(answer) => Ok(Response::new(Ok(answer.into_inner().accounts))),
+            Err(status) if status.source().is_some() || has_no_store(&status) => Err(status),
+            Err(status) => Ok(Response::new(Err(status))),
+        }
+    };
+    let answer = shared.pool.ask(|| message.clone(), deadline, call).await;
+    answer.and_then(|answer| answer.map_err(NoAnswer::Status))
 }

@@ -15,7 +15,7 @@ use crate::pending::MAX_AGE;
 use crate::pool::{NoAnswer, Service};
 use crate::shared::Shared;
 use crate::status::{is_partly_stored, is_transient, refused_charges};
-use crate::{Stats, backoff, guard, pressure};
+use crate::{Stats, backoff, guard, pressure, session};
 
 /// How long the last reports are tried for, after the last clone of the client is dropped.
 const LAST_REPORTS: Duration = Duration::from_secs(5);
@@ -28,6 +28,7 @@ pub(crate) async fn run(shared: Arc<Shared>, calibrator: Calibrator, ended: ones
     tokio::select! {
         () = Reporter::new(&shared).deliver() => {}
         () = pressure::run(&shared) => {}
+        () = session::run(&shared) => {}
         () = guard::run(&shared, calibrator) => {}
         () = collect(&shared, ended) => {}
     }
@@ -123,8 +124,7 @@ impl<'a> Reporter<'a> {
             }
             report.held = prost_types::Duration::try_from(held).ok();
             let deadline = Instant::now() + self.shared.settings.report_deadline;
-            let call = |mut client: Service, report| async move { client.report(report).await };
-            let answer = self.shared.pool.ask(|| report.clone(), deadline, call).await;
+            let answer = self.ask(&report, deadline).await;
             let is_sent = !matches!(answer, Err(NoAnswer::AllAside));
             let is_resent = sent && is_sent;
             if is_resent {
@@ -162,6 +162,19 @@ impl<'a> Reporter<'a> {
                 }
             }
         }
+    }
+
+    /// Sends it once: by the session, if one is open.
+    async fn ask(
+        &self,
+        report: &v1::ReportRequest,
+        deadline: Instant,
+    ) -> Result<v1::ReportResponse, NoAnswer> {
+        if let Some(answer) = self.shared.line.report(report, deadline).await {
+            return answer;
+        }
+        let call = |mut client: Service, report| async move { client.report(report).await };
+        self.shared.pool.ask(|| report.clone(), deadline, call).await
     }
 
     fn note(&self, end: End) {

@@ -6,14 +6,14 @@ use std::{io, mem};
 
 use parking_lot::Mutex;
 use quota_core::Cost;
-use quota_proto::Invalid;
+use quota_proto::{Invalid, v1};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::cgroup::{Metered, RequestCgroup, RequestCgroups};
 use crate::client::Options;
 use crate::concurrency::Limits;
-use crate::local::{Hold, Local, Share};
+use crate::local::{Hold, Local, Share, Stale};
 use crate::metrics::Metrics;
 use crate::outage::Outage;
 use crate::payers::Payers;
@@ -22,6 +22,7 @@ use crate::pool::Pool;
 use crate::pressure::{Sample, processors};
 use crate::process::{Family, Process};
 use crate::refusals::Refusals;
+use crate::session::Line;
 use crate::shed::SheddingSettings;
 use crate::usage::Usage;
 use crate::work::{Reservation, Work};
@@ -32,6 +33,8 @@ use crate::{Client, Stats};
 pub(crate) struct Shared {
     pub(crate) settings: Options,
     pub(crate) pool: Pool,
+    /// By which reports and pressure go while a session is open.
+    pub(crate) line: Line,
     pub(crate) pending: Mutex<Pending>,
     /// What accounts used on this fileserver.
     pub(crate) usage: Mutex<Usage>,
@@ -88,6 +91,7 @@ impl Shared {
             request_cgroups,
             settings,
             pool,
+            line: Line::default(),
             pending: Mutex::default(),
             usage: Mutex::new(Usage::new(Instant::now())),
             pressure: watch::Sender::new(None),
@@ -267,6 +271,24 @@ impl Shared {
         }
     }
 
+    /// What was told of these may hold no more: they are asked about again.
+    pub(crate) fn doubt(&self, stale: &Stale) {
+        let ended = self.local.lock().doubt(stale);
+        self.give_all_back(ended);
+    }
+
+    /// The service tells standings of accounts that were charged.
+    pub(crate) fn learn(&self, standings: &[v1::Standing]) {
+        let ended = self.local.lock().told(standings);
+        self.give_all_back(ended);
+    }
+
+    fn give_all_back(&self, shares: Vec<(Arc<Payers>, Share)>) {
+        for (payers, share) in shares {
+            self.give_back(&payers, share);
+        }
+    }
+
     /// Samples the children and cgroups, and makes what was spent until now ready to be reported. Waits at most so long for
     /// its turn, and for the sample: all threads that may block can be busy.
     pub(crate) async fn collect(&self, patience: Duration) {
@@ -279,9 +301,7 @@ impl Shared {
             self.spend(work.charge(false), false, now);
         }
         let ended = self.local.lock().sweep_shares(now);
-        for (payers, share) in ended {
-            self.give_back(&payers, share);
-        }
+        self.give_all_back(ended);
         self.pending.lock().close(now);
         self.collected.notify_one();
     }

@@ -15,6 +15,7 @@ mod metrics;
 mod permits;
 mod pressure;
 mod report;
+mod session;
 mod settings;
 mod shares;
 mod shedding;

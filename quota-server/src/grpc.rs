@@ -5,6 +5,7 @@ mod convert;
 mod health;
 mod modes;
 mod overrides;
+mod session;
 mod status;
 
 use std::sync::Arc;
@@ -18,17 +19,20 @@ use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
     BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListDenialsRequest,
     ListDenialsResponse, ListNodesRequest, ListNodesResponse, ListTopRequest, ListTopResponse,
-    ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse, Standing,
+    ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse, SessionRequest,
+    SessionResponse, Standing,
 };
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use tonic_reflection::server::Builder;
 
 use self::authenticate::{Guard, authenticate, caller};
+use self::session::Sessions;
 use self::status::status;
 use crate::MAX_BODY_BYTES;
-use crate::auth::{Access, Auth};
-use crate::quota::Quota;
+use crate::auth::{Access, Auth, Caller};
+use crate::quota::{self, Quota};
 use crate::readiness::Readiness;
 use crate::server::StartError;
 use crate::trace::of_grpc;
@@ -36,6 +40,13 @@ use crate::trace::of_grpc;
 /// The largest question about the server itself, in bytes: a name is asked for.
 const MAX_QUESTION_BYTES: usize = 4096;
 
+/// What asks and tells the quota service.
+struct Service {
+    quota: Arc<Quota>,
+    sessions: Sessions,
+}
+
+/// What operators say.
 struct Grpc(Arc<Quota>);
 
 /// Every service: the quota service, its health, and what describes them. Where requests are traced, each has a span.
@@ -51,10 +62,12 @@ pub(crate) fn routes(
             .register_encoded_file_descriptor_set(quota_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    let sessions = Sessions::new(Arc::clone(&readiness), Arc::clone(&auth));
     let guard = Guard { auth, quota: Arc::clone(&quota) };
     let modes = ModeServiceServer::new(Grpc(Arc::clone(&quota)));
     let overrides = OverrideServiceServer::new(Grpc(Arc::clone(&quota)));
-    let quota = QuotaServiceServer::new(Grpc(quota)).max_decoding_message_size(MAX_BODY_BYTES);
+    let quota =
+        QuotaServiceServer::new(Service { quota, sessions }).max_decoding_message_size(MAX_BODY_BYTES);
     let routes = Routes::new(quota)
         .add_service(modes.max_decoding_message_size(MAX_BODY_BYTES))
         .add_service(overrides.max_decoding_message_size(MAX_BODY_BYTES))
@@ -94,32 +107,31 @@ fn check_access() -> Result<(), StartError> {
 }
 
 #[tonic::async_trait]
-impl QuotaService for Grpc {
+impl QuotaService for Service {
     async fn check(&self, request: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
         let caller = caller(&request)?;
-        let request = convert::check(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
-        self.0.speaks_for(&caller, request.node.as_deref()).map_err(status)?;
-        let response = self.0.check(request).await.map_err(status)?;
+        let request = convert::check(request.into_inner(), self.quota.ipv6_prefix).map_err(status)?;
+        self.quota.speaks_for(&caller, request.node.as_deref()).map_err(status)?;
+        let response = self.quota.check(request).await.map_err(status)?;
         Ok(Response::new(response.into()))
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
         let caller = caller(&request)?;
-        let request = convert::report(request.into_inner(), self.0.ipv6_prefix, &caller).map_err(status)?;
-        self.0.speaks_for(&caller, request.node.as_deref()).map_err(status)?;
-        let reported = self.0.report(request).await.map_err(status)?;
+        let request = report_of(&self.quota, &caller, request.into_inner())?;
+        let reported = self.quota.report(request).await.map_err(status)?;
         Ok(Response::new(reported.into()))
     }
 
     async fn get_standing(&self, request: Request<GetStandingRequest>) -> Result<Response<Standing>, Status> {
-        let request = convert::standing(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
-        let standing = self.0.standing(request).await.map_err(status)?;
+        let request = convert::standing(request.into_inner(), self.quota.ipv6_prefix).map_err(status)?;
+        let standing = self.quota.standing(request).await.map_err(status)?;
         Ok(Response::new(standing.into()))
     }
 
     async fn backoff(&self, request: Request<BackoffRequest>) -> Result<Response<BackoffResponse>, Status> {
-        let request = convert::backoff(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
-        let backoff = self.0.backoff(request).await.map_err(status)?;
+        let request = convert::backoff(request.into_inner(), self.quota.ipv6_prefix).map_err(status)?;
+        let backoff = self.quota.backoff(request).await.map_err(status)?;
         Ok(Response::new(backoff.into()))
     }
 
@@ -128,10 +140,7 @@ impl QuotaService for Grpc {
         request: Request<ReportPressureRequest>,
     ) -> Result<Response<ReportPressureResponse>, Status> {
         let caller = caller(&request)?;
-        let request = convert::pressure(request.into_inner(), self.0.ipv6_prefix).map_err(status)?;
-        self.0.speaks_for(&caller, Some(&request.node)).map_err(status)?;
-        let pressured = self.0.report_pressure(request).await.map_err(status)?;
-        Ok(Response::new(pressured.into()))
+        Ok(Response::new(pressure_of(&self.quota, &caller, request.into_inner()).await?))
     }
 
     async fn list_nodes(
@@ -139,13 +148,13 @@ impl QuotaService for Grpc {
         request: Request<ListNodesRequest>,
     ) -> Result<Response<ListNodesResponse>, Status> {
         let node = convert::nodes(request.get_ref()).map_err(status)?;
-        let nodes = self.0.list_nodes(&node).await.map_err(status)?;
+        let nodes = self.quota.list_nodes(&node).await.map_err(status)?;
         Ok(Response::new(ListNodesResponse { nodes: nodes.into_iter().map(Into::into).collect() }))
     }
 
     async fn list_top(&self, request: Request<ListTopRequest>) -> Result<Response<ListTopResponse>, Status> {
         let request = convert::top(request.get_ref()).map_err(status)?;
-        let top = self.0.top(request).await.map_err(status)?;
+        let top = self.quota.top(request).await.map_err(status)?;
         Ok(Response::new(top.into()))
     }
 
@@ -154,7 +163,36 @@ impl QuotaService for Grpc {
         request: Request<ListDenialsRequest>,
     ) -> Result<Response<ListDenialsResponse>, Status> {
         let request = convert::denials(request.get_ref()).map_err(status)?;
-        let report = self.0.list_denials(request).await.map_err(status)?;
+        let report = self.quota.list_denials(request).await.map_err(status)?;
         Ok(Response::new(report.into()))
     }
+
+    type SessionStream = ReceiverStream<Result<SessionResponse, Status>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<SessionRequest>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        let caller = caller(&request)?;
+        let answers = self.sessions.open(Arc::clone(&self.quota), caller, request.into_inner())?;
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+}
+
+/// A report of a caller who may speak for its node.
+fn report_of(quota: &Quota, caller: &Caller, report: ReportRequest) -> Result<quota::ReportRequest, Status> {
+    let request = convert::report(report, quota.ipv6_prefix, caller).map_err(status)?;
+    quota.speaks_for(caller, request.node.as_deref()).map_err(status)?;
+    Ok(request)
+}
+
+/// Takes in the pressure that a caller tells who may speak for its node.
+async fn pressure_of(
+    quota: &Quota,
+    caller: &Caller,
+    pressure: ReportPressureRequest,
+) -> Result<ReportPressureResponse, Status> {
+    let request = convert::pressure(pressure, quota.ipv6_prefix).map_err(status)?;
+    quota.speaks_for(caller, Some(&request.node)).map_err(status)?;
+    Ok(quota.report_pressure(request).await.map_err(status)?.into())
 }

@@ -178,6 +178,8 @@ pub struct Metrics {
     pub node_limits_age: Gauge,
     /// Whether that is more than 5 s ago.
     pub node_limits_stale: IntGauge,
+    /// Sessions of fileservers that are open.
+    pub sessions: IntGauge,
 }
 
 impl Metrics {
@@ -204,6 +206,8 @@ impl Metrics {
             "1 while what this server knows of the nodes' limits is more than 5 s old.",
         )?;
         registry.register(Box::new(node_limits_stale.clone()))?;
+        let sessions = IntGauge::new("quota_sessions", "Sessions of fileservers that are open.")?;
+        registry.register(Box::new(sessions.clone()))?;
         let node_limits_age = Gauge::new(
             "quota_node_limits_age_seconds",
             "How old what this server knows of the nodes' limits is.",
@@ -309,6 +313,7 @@ impl Metrics {
             config: ConfigMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,
+            sessions,
             registry,
         };
         metrics.show_limits(&config.policy);

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod callers;
+mod changes;
 mod check;
 mod denials;
 mod denied;
@@ -35,6 +36,7 @@ use quota_core::{
 use quota_proto::UsedHere;
 
 pub use backoff::{Backoff, BackoffRequest};
+pub use changes::{Change, Changes, Following};
 pub use check::{CheckRequest, CheckResponse, Decision};
 pub use denials::Denials;
 pub(crate) use denied::DenialRecord;
@@ -98,6 +100,8 @@ pub struct Quota {
     pub nodes: NodeLimits,
     /// What operators say, as far as it is known.
     pub operators: Operators,
+    /// Those who follow what changes of both.
+    pub changes: Changes,
     /// How long cost counts.
     pub window: WindowLength,
     /// How IPv6 addresses are grouped.

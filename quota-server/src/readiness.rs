@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -42,7 +41,7 @@ pub(crate) struct Readiness {
     store: Arc<dyn Store>,
     kind: StoreKind,
     safety: StoreSafety,
-    draining: AtomicBool,
+    draining: watch::Sender<bool>,
     /// What was last seen, for those who follow; gone when the server stops, which ends what they follow.
     seen: Mutex<Option<watch::Sender<bool>>>,
 }
@@ -60,7 +59,7 @@ impl Readiness {
     /// Taking requests.
     pub(crate) fn new(store: Arc<dyn Store>, kind: StoreKind) -> Self {
         let seen = Mutex::new(Some(watch::Sender::new(false)));
-        Self { store, kind, safety: StoreSafety::default(), draining: AtomicBool::new(false), seen }
+        Self { store, kind, safety: StoreSafety::default(), draining: watch::Sender::new(false), seen }
     }
 
     /// Where usage is kept.
@@ -103,8 +102,14 @@ impl Readiness {
 
     /// From now on, the server is about to stop.
     pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        self.draining.send_replace(true);
         self.tell(false);
+    }
+
+    /// Ends when the server is about to stop.
+    pub(crate) async fn drained(&self) {
+        // The sender lives as long as this.
+        let _ = self.draining.subscribe().wait_for(|draining| *draining).await;
     }
 
     /// Ends what is followed, so that it holds nobody up.
@@ -128,6 +133,6 @@ impl Readiness {
     }
 
     fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        *self.draining.borrow()
     }
 }

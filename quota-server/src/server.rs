@@ -12,7 +12,9 @@ use crate::auth::{Auth, Known, TokenFileError};
 use crate::config::{Config, Loaded, Shutdown, Source, StoreUrl};
 use crate::history::{self, History};
 use crate::metrics::Metrics;
-use crate::quota::{Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings};
+use crate::quota::{
+    Changes, Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings,
+};
 use crate::readiness::{Readiness, StoreKind};
 use crate::reload::{Decider, Files, Reloader};
 use crate::shown::{LogKeyError, Shown};
@@ -124,6 +126,7 @@ impl Server {
             settings: RwLock::new(Arc::new(Settings::from(&config))),
             nodes: NodeLimits::default(),
             operators: Operators::new(&config.overrides),
+            changes: Changes::default(),
             window: config.window,
             ipv6_prefix: config.ip.ipv6_prefix,
             metrics,

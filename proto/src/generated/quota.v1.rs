@@ -299,6 +299,121 @@ pub struct ReportResponse {
     #[prost(bool, tag = "3")]
     pub duplicate: bool,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SessionRequest {
+    #[prost(oneof = "session_request::Message", tags = "1, 2, 3")]
+    pub message: ::core::option::Option<session_request::Message>,
+}
+/// Nested message and enum types in `SessionRequest`.
+pub mod session_request {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Message {
+        /// The first, within 5 seconds, and no other.
+        #[prost(message, tag = "1")]
+        Hello(super::Hello),
+        #[prost(message, tag = "2")]
+        Report(super::ReportRequest),
+        #[prost(message, tag = "3")]
+        Pressure(super::ReportPressureRequest),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Hello {
+    /// The fileserver, at most 256 bytes.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Of the caller's program, at most 64 bytes.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// Whether each report is to be answered with standings.
+    #[prost(bool, tag = "3")]
+    pub standings: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SessionResponse {
+    #[prost(oneof = "session_response::Message", tags = "1, 2, 3, 4")]
+    pub message: ::core::option::Option<session_response::Message>,
+}
+/// Nested message and enum types in `SessionResponse`.
+pub mod session_response {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Message {
+        /// To each report, in their order.
+        #[prost(message, tag = "1")]
+        Report(super::ReportOutcome),
+        /// To each pressure, in their order.
+        #[prost(message, tag = "2")]
+        Pressure(super::PressureOutcome),
+        #[prost(message, tag = "3")]
+        Changed(super::Changed),
+        #[prost(message, tag = "4")]
+        Drain(super::Drain),
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportOutcome {
+    /// If wanted: of accounts that an acknowledged report charges, up to 64.
+    #[prost(message, repeated, tag = "3")]
+    pub standings: ::prost::alloc::vec::Vec<Standing>,
+    #[prost(oneof = "report_outcome::Outcome", tags = "1, 2")]
+    pub outcome: ::core::option::Option<report_outcome::Outcome>,
+}
+/// Nested message and enum types in `ReportOutcome`.
+pub mod report_outcome {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Outcome {
+        #[prost(message, tag = "1")]
+        Acknowledged(super::ReportResponse),
+        #[prost(message, tag = "2")]
+        Failure(super::Failure),
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PressureOutcome {
+    #[prost(oneof = "pressure_outcome::Outcome", tags = "1, 2")]
+    pub outcome: ::core::option::Option<pressure_outcome::Outcome>,
+}
+/// Nested message and enum types in `PressureOutcome`.
+pub mod pressure_outcome {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Outcome {
+        #[prost(message, tag = "1")]
+        Response(super::ReportPressureResponse),
+        #[prost(message, tag = "2")]
+        Failure(super::Failure),
+    }
+}
+/// What the call of its own would have failed with.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Failure {
+    /// A google.rpc.Code.
+    #[prost(int32, tag = "1")]
+    pub code: i32,
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// A serialized google.rpc.Status; empty where there are no details.
+    #[prost(bytes = "vec", tag = "3")]
+    pub details: ::prost::alloc::vec::Vec<u8>,
+}
+/// What was told of these accounts may hold no more: ask again, and admit nobody by what was granted before.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Changed {
+    #[prost(message, repeated, tag = "1")]
+    pub accounts: ::prost::alloc::vec::Vec<Account>,
+    /// Of every account.
+    #[prost(bool, tag = "2")]
+    pub all: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Account {
+    #[prost(enumeration = "Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub id: ::prost::alloc::string::String,
+}
+/// The server is about to stop, and ends this session: another is to be opened at another server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Drain {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetStandingRequest {
     #[prost(enumeration = "Kind", tag = "1")]
@@ -1259,6 +1374,32 @@ pub mod quota_service_client {
                 .insert(GrpcMethod::new("quota.v1.QuotaService", "ListDenials"));
             self.inner.unary(req, path, codec).await
         }
+        /// A fileserver's line to a server: its reports and its pressure, answered one after the other as by their own calls; and, as
+        /// soon as it is known here, what ends what was told before. RESOURCE_EXHAUSTED: as many are open as may be.
+        pub async fn session(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::SessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::SessionResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/Session",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "Session"));
+            self.inner.streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1326,6 +1467,18 @@ pub mod quota_service_server {
             tonic::Response<super::ListDenialsResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the Session method.
+        type SessionStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::SessionResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// A fileserver's line to a server: its reports and its pressure, answered one after the other as by their own calls; and, as
+        /// soon as it is known here, what ends what was told before. RESOURCE_EXHAUSTED: as many are open as may be.
+        async fn session(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::SessionRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::SessionStream>, tonic::Status>;
     }
     /// Asks and tells the quota service: what accounts may do, what they consumed, and when to come back.
     ///
@@ -1762,6 +1915,54 @@ pub mod quota_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/Session" => {
+                    #[allow(non_camel_case_types)]
+                    struct SessionSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::StreamingService<super::SessionRequest>
+                    for SessionSvc<T> {
+                        type Response = super::SessionResponse;
+                        type ResponseStream = T::SessionStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::SessionRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::session(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SessionSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

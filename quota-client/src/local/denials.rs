@@ -4,6 +4,7 @@ use std::time::Duration;
 use quota_core::Account;
 use tokio::time::Instant;
 
+use super::Stale;
 use crate::Denial;
 
 /// The most accounts whose refusal is remembered. About a further one the service is asked each time.
@@ -45,6 +46,11 @@ impl Denials {
         if !self.accounts.is_empty() {
             self.accounts.remove(account);
         }
+    }
+
+    /// What was told of these may hold no more.
+    pub(super) fn forget_of(&mut self, stale: &Stale) {
+        self.accounts.retain(|account, _| !stale.is_of(account));
     }
 
     /// Whether the service is to be asked about a request of these accounts. Where one of them is refused, that is one
@@ -144,6 +150,19 @@ mod tests {
         denials.forget(&bob);
         assert!(denials.may_ask(std::slice::from_ref(&bob), now));
         assert_eq!(wait(&denials, &[alice, bob], now), Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn what_changes_of_one_ends_no_other() {
+        let (mut denials, now) = (Denials::default(), Instant::now());
+        let [alice, bob] = ["alice", "bob"].map(user);
+        for account in [&alice, &bob] {
+            denials.remember(account, &denial(), now + Duration::from_secs(5), now);
+        }
+        denials.forget_of(&Stale::Of(vec![bob.clone()]));
+        assert!(denials.may_ask(&[bob], now) && !denials.may_ask(std::slice::from_ref(&alice), now));
+        denials.forget_of(&Stale::All);
+        assert!(denials.may_ask(&[alice], now));
     }
 
     #[test]

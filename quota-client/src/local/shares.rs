@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::Cost;
+use quota_core::{Account, Cost};
 use quota_proto::v1;
 use tokio::time::Instant;
 
@@ -162,6 +162,12 @@ impl Shares {
     /// Nobody is admitted any more by the share of these accounts. Returns it, to be given back.
     pub(super) fn end(&mut self, payers: &Payers) -> Option<Share> {
         self.0.get_mut(payers)?.share.take()
+    }
+
+    /// Nobody is admitted any more by the shares of such accounts. Returns them, each with its accounts, to be given back.
+    pub(super) fn end_of(&mut self, is_such: impl Fn(&Account) -> bool) -> Vec<(Arc<Payers>, Share)> {
+        let of_such = self.0.iter_mut().filter(|(payers, _)| payers.accounts().iter().any(&is_such));
+        of_such.filter_map(|(payers, set)| Some((Arc::clone(payers), set.share.take()?))).collect()
     }
 
     /// Forgets who does not ask any more. Returns the shares that have ended, each with its accounts. To be called about once a second.

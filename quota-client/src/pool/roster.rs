@@ -74,18 +74,34 @@ impl Roster {
         Self { entries: vec![Entry::default(); endpoints], preferred: 0 }
     }
 
+    /// The endpoint that is asked first, of those that work.
+    pub(super) fn working(&self) -> Option<usize> {
+        self.order().find(|at| matches!(self.entries[*at].state, State::Working { .. }))
+    }
+
+    /// It works, and is asked after the others.
+    pub(super) fn pass_over(&mut self, index: usize) {
+        if self.preferred == index {
+            self.preferred = (index + 1) % self.entries.len();
+        }
+    }
+
+    fn order(&self) -> impl Iterator<Item = usize> + use<> {
+        let (first, count) = (self.preferred, self.entries.len());
+        (0..count).map(move |step| (first + step) % count)
+    }
+
     /// The next endpoint to ask: one that works, else one that is due for its probe while no other is probed, else none.
     pub(super) fn pick(&mut self, now: Instant) -> Option<Lease> {
-        let order = || (0..self.entries.len()).map(|step| (self.preferred + step) % self.entries.len());
-        let working = order().find(|at| matches!(self.entries[*at].state, State::Working { .. }));
-        if let Some(index) = working {
+        if let Some(index) = self.working() {
             return Some(Lease { index, is_probe: false, generation: self.entries[index].generation });
         }
         if self.entries.iter().any(|entry| matches!(entry.state, State::Probing)) {
             return None;
         }
-        let index =
-            order().find(|at| matches!(self.entries[*at].state, State::Aside { until } if until <= now))?;
+        let index = self
+            .order()
+            .find(|at| matches!(self.entries[*at].state, State::Aside { until } if until <= now))?;
         self.entries[index].enter(State::Probing);
         Some(Lease { index, is_probe: true, generation: self.entries[index].generation })
     }

@@ -1,6 +1,11 @@
+// The example takes this file from another place.
+#[path = "fake/session.rs"]
+mod session;
+
 use std::collections::VecDeque;
 use std::future::pending;
 use std::net::{Shutdown, TcpStream as StdStream};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +15,11 @@ use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{self, check_response::Decision};
 use quota_proto::{ACCOUNT_NOT_STORED, ERROR_DOMAIN};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::{Code, Request, Response, Status};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use super::LONG;
@@ -22,7 +27,7 @@ use super::LONG;
 /// A quota service that answers as it is told, and remembers what it was asked.
 pub(crate) struct Fake {
     port: u16,
-    state: Arc<State>,
+    pub(crate) state: Arc<State>,
     server: JoinHandle<()>,
 }
 
@@ -37,9 +42,17 @@ pub(crate) struct State {
     pressure: Mutex<Option<Code>>,
     /// Who has a limit of his own on the node.
     cut: Mutex<Vec<v1::AccountLimit>>,
+    /// What is told by sessions unasked; without it, there are none.
+    news: Mutex<Option<broadcast::Sender<v1::session_response::Message>>>,
+    /// Told with each report that comes by a session.
+    pub(crate) standings: Mutex<Vec<v1::Standing>>,
     /// Its connections, to be broken.
     connections: Mutex<Vec<StdStream>>,
 }
+
+/// It, as it is served.
+#[derive(Clone)]
+pub(crate) struct Served(Arc<State>);
 
 /// What it was asked.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +63,10 @@ pub(crate) struct Heard {
     pub(crate) authorization: Option<String>,
     /// Of each check, the place in a trace that it is said to have.
     pub(crate) traces: Vec<Option<String>>,
+    /// With what sessions began.
+    pub(crate) hellos: Vec<v1::Hello>,
+    /// How many reports and pressures came by sessions.
+    pub(crate) by_session: usize,
 }
 
 /// What was charged, and to which user.
@@ -136,8 +153,8 @@ impl Fake {
     }
 
     /// The service itself, to be served otherwise.
-    pub(crate) fn service(&self) -> QuotaServiceServer<State> {
-        QuotaServiceServer::from_arc(Arc::clone(&self.state))
+    pub(crate) fn service(&self) -> QuotaServiceServer<Served> {
+        QuotaServiceServer::new(Served(Arc::clone(&self.state)))
     }
 
     /// As if it were killed: its port is closed, and its connections are.
@@ -198,7 +215,7 @@ impl Drop for Fake {
 }
 
 fn serve(state: &Arc<State>, listener: TcpListener) -> JoinHandle<()> {
-    let service = QuotaServiceServer::from_arc(Arc::clone(state));
+    let service = QuotaServiceServer::new(Served(Arc::clone(state)));
     let server = tonic::transport::Server::builder().add_service(service);
     let state = Arc::clone(state);
     let incoming = TcpListenerStream::new(listener).map(move |connection| {
@@ -217,8 +234,16 @@ impl State {
     }
 }
 
+impl Deref for Served {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
 #[tonic::async_trait]
-impl QuotaService for State {
+impl QuotaService for Served {
     async fn check(&self, request: Request<v1::CheckRequest>) -> Result<Response<v1::CheckResponse>, Status> {
         let told = |name| request.metadata().get(name).map(|value| value.to_str().unwrap().to_owned());
         let (authorization, trace) = (told("authorization"), told("traceparent"));
@@ -309,5 +334,14 @@ impl QuotaService for State {
         _: Request<v1::ListDenialsRequest>,
     ) -> Result<Response<v1::ListDenialsResponse>, Status> {
         Err(Status::unimplemented("not for fileservers"))
+    }
+
+    type SessionStream = ReceiverStream<Result<v1::SessionResponse, Status>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<v1::SessionRequest>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        self.open(request.into_inner()).map(Response::new)
     }
 }

@@ -59,6 +59,7 @@ const METHODS: &[(&str, Access)] = &[
     ("/quota.v1.QuotaService/Check", FILESERVER),
     ("/quota.v1.QuotaService/Report", FILESERVER),
     ("/quota.v1.QuotaService/ReportPressure", FILESERVER),
+    ("/quota.v1.QuotaService/Session", FILESERVER),
     ("/quota.v1.QuotaService/GetStanding", READER),
     ("/quota.v1.QuotaService/Backoff", READER),
     ("/quota.v1.QuotaService/ListNodes", READER),

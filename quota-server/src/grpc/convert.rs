@@ -219,6 +219,10 @@ impl From<NodeStanding> for v1::Node {
     }
 }
 
+pub(super) fn account(account: &Account) -> v1::Account {
+    v1::Account { kind: v1::Kind::from(account.kind()).into(), id: account.id().to_owned() }
+}
+
 fn account_limit(AccountLimit { account, resource, limit: most }: &AccountLimit) -> v1::AccountLimit {
     v1::AccountLimit {
         kind: v1::Kind::from(account.kind()).into(),

@@ -20,7 +20,7 @@ pub use overrides::{OverrideRequest, PutOverride};
 pub(super) use overriding::Overriding;
 pub use overriding::{OverrideOrigin, OverrideStanding};
 
-use super::Quota;
+use super::{Change, Quota};
 use crate::config::FileOverride;
 use crate::metrics::Operation;
 use crate::store::{Cause, StoreError, Words};
@@ -66,12 +66,20 @@ impl Operators {
         Self { copy: Mutex::new(copy), in_force, begun: AtomicU64::new(0) }
     }
 
-    /// The configuration file says something else from now on.
-    pub(super) fn replace_file(&self, file: &[FileOverride]) {
+    /// The configuration file says something else from now on. Returns what that changes.
+    pub(super) fn replace_file(&self, file: &[FileOverride]) -> Option<Change> {
         let mut copy = self.copy.lock();
         copy.file = read_file(file);
         let now = copy.now();
-        *self.in_force.write() = Arc::new(InForce::new(&copy, now));
+        self.put_in_force(InForce::new(&copy, now))
+    }
+
+    /// Returns what that changes.
+    fn put_in_force(&self, holds: InForce) -> Option<Change> {
+        let mut in_force = self.in_force.write();
+        let change = in_force.change_to(&holds);
+        *in_force = Arc::new(holds);
+        change
     }
 
     pub(super) fn in_force(&self) -> Arc<InForce> {
@@ -92,19 +100,17 @@ impl Operators {
         copy.book.lost_by(stored, now).map(|(name, word)| (name.into(), word.clone())).collect()
     }
 
-    /// Takes in what was read, unless it was asked for later already. `None`: nothing has changed.
-    fn learn(&self, turn: u64, now: Timestamp, book: Option<Book>) {
+    /// Takes in what was read, unless it was asked for later already; no book: nothing has changed. Returns what changes.
+    fn learn(&self, turn: u64, now: Timestamp, book: Option<Book>) -> Option<Change> {
         let mut copy = self.copy.lock();
         if turn < copy.turn {
-            return;
+            return None;
         }
         let is_new = book.is_some();
         copy.book = book.unwrap_or_else(|| std::mem::take(&mut copy.book));
         (copy.turn, copy.read) = (turn, Some((Instant::now(), now)));
         let has_ended = self.in_force.read().next_end.is_some_and(|end| end <= now);
-        if is_new || has_ended {
-            *self.in_force.write() = Arc::new(InForce::new(&copy, now));
-        }
+        if is_new || has_ended { self.put_in_force(InForce::new(&copy, now)) } else { None }
     }
 }
 
@@ -141,6 +147,15 @@ impl InForce {
         }
     }
 
+    /// What changes where this holds no more, and the other does.
+    fn change_to(&self, other: &Self) -> Option<Change> {
+        if self.modes != other.modes {
+            return Some(Change::All);
+        }
+        let either = self.by_account.keys().chain(other.by_account.keys().filter(|it| self.of(it).is_none()));
+        Change::of(either.filter(|it| self.of(it) != other.of(it)).cloned().collect())
+    }
+
     /// What is said of an account.
     pub(super) fn of(&self, account: &Account) -> Option<&Arc<Overriding>> {
         self.by_account.get(account)
@@ -165,7 +180,7 @@ impl Quota {
         if let Some(book) = &book {
             self.tell_unreadable(book);
         }
-        operators.learn(turn, now, book);
+        self.changes.tell(operators.learn(turn, now, book));
         self.show_what_is_said();
         Ok(now)
     }

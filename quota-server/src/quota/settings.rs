@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::Quota;
+use super::{Change, Quota};
 use crate::config::{Config, FailPolicy, Policy, Prices};
 
 /// The settings that may change while the server runs.
@@ -36,8 +36,9 @@ impl Quota {
     /// From now on decides by another configuration, as far as it may change.
     pub fn adopt(&self, config: &Config) {
         let settings = Arc::new(Settings::from(config));
-        *self.settings.write() = settings;
+        let before = std::mem::replace(&mut *self.settings.write(), Arc::clone(&settings));
         self.metrics.show_settings(config);
-        self.operators.replace_file(&config.overrides);
+        let of_file = self.operators.replace_file(&config.overrides);
+        self.changes.tell(if before == settings { of_file } else { Some(Change::All) });
     }
 }

@@ -53,7 +53,18 @@ impl Quota {
         Ok(self.standing_in_time(request).await?.0)
     }
 
-    /// The same, with when within the window it was used. Changes nothing.
+    /// The same of several accounts. Changes nothing.
+    pub async fn standings(&self, accounts: &[Account], node: &Label) -> Result<Vec<Standing>, QuotaError> {
+        if accounts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let snapshots = self.store.usage(accounts).await?;
+        let now = snapshots.now;
+        let judged = Self::judged(self.compare(accounts, node, &UsedHere::default()), snapshots);
+        Ok(judged.iter().map(|judged| Standing::new(judged, node, now, self.window)).collect())
+    }
+
+    /// The same of one, with when within the window it was used. Changes nothing.
     pub async fn standing_in_time(&self, request: StandingRequest) -> Result<(Standing, Window), QuotaError> {
         let account = std::slice::from_ref(&request.account);
         let snapshots = self.store.usage(account).await?;

@@ -75,6 +75,7 @@ fn server(store: &Arc<MemoryStore>) -> Quota {
         shown,
         record: Mutex::default(),
         facts: Mutex::default(),
+        changes: Changes::default(),
         denial_events: DenialEvents::default(),
         consumers: Consumers::new(config.window),
         jitter: Jitter::none(),

@@ -25,7 +25,7 @@ fn needed_by_route(method: &str, path: &str) -> Option<&'static str> {
 fn needed_by_method(path: &str) -> Option<&'static str> {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap();
     match (service, method) {
-        ("quota.v1.QuotaService", "Check" | "Report" | "ReportPressure") => Some("fileserver"),
+        ("quota.v1.QuotaService", "Check" | "Report" | "ReportPressure" | "Session") => Some("fileserver"),
         ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "ListNodes" | "ListTop" | "ListDenials") => {
             Some("reader")
         }
