@@ -24,6 +24,7 @@ const MAX_DURATION: Duration = Duration::from_secs(3600);
 #[must_use]
 pub struct Builder {
     endpoints: Vec<String>,
+    spread: bool,
     token: Option<String>,
     ca_certificate: Option<Vec<u8>>,
     ca_file: Option<PathBuf>,
@@ -116,6 +117,7 @@ impl Builder {
     pub(crate) fn new() -> Self {
         Self {
             endpoints: Vec::new(),
+            spread: false,
             token: None,
             ca_certificate: None,
             ca_file: None,
@@ -143,6 +145,7 @@ impl Builder {
             self.endpoints = endpoints;
         }
         Self {
+            spread: settings.spread,
             token_file: token_file.or(self.token_file),
             ca_file: settings.ca_file.or(self.ca_file),
             cert_file: settings.cert_file.or(self.cert_file),
@@ -206,6 +209,13 @@ impl Builder {
         self
     }
 
+    /// Whether endpoints are asked in an order of this fileserver's own, rather than in that in which they are given: so
+    /// fileservers that are given the same ones spread over them, and over the others when one fails. No, unless set.
+    pub const fn spread(mut self, spread: bool) -> Self {
+        self.spread = spread;
+        self
+    }
+
     /// The authority, in PEM, whose certificates `https` endpoints have. Unless set, those of the machine. `https` takes
     /// this crate's feature `tls`.
     pub fn ca_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
@@ -254,7 +264,11 @@ impl Builder {
         };
         let tls = endpoint::Tls { ca_certificate, identity };
         let endpoints = self.endpoints.iter().map(|address| endpoint::of(address, &tls));
-        let pool = Pool::new(endpoints.collect::<Result<_, _>>()?, credential);
+        let mut endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
+        if self.spread {
+            endpoint::spread(&mut endpoints, &self.settings.node);
+        }
+        let pool = Pool::new(endpoints, credential);
         let protection = Protection { limits, calibrator, shedding: self.shedding, cgroups };
         Ok(Client::start(self.settings, pool, protection, &runtime))
     }

@@ -132,8 +132,10 @@ impl Session {
                             break;
                         }
                     };
-                    // Who asked may have gone.
-                    let _ = waiting.map(|waiting| waiting.send(told));
+                    if let Some(waiting) = waiting {
+                        // Who asked may have gone.
+                        let _ = waiting.send(told);
+                    }
                 }
             }
         }

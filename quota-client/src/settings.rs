@@ -26,6 +26,8 @@ pub struct Settings {
     pub node: Option<String>,
     /// Where the quota service answers gRPC; see [`Builder::endpoints`](crate::Builder::endpoints).
     pub endpoints: Vec<String>,
+    /// Whether they are asked in an order of this fileserver's own; see [`Builder::spread`](crate::Builder::spread).
+    pub spread: bool,
     /// The file that holds the token, with or without a line break at its end. It is read again at each report interval, so
     /// that a new token is used.
     pub token_file: Option<PathBuf>,

@@ -1,3 +1,4 @@
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -20,6 +21,15 @@ pub(super) struct Tls {
     pub(super) ca_certificate: Option<Vec<u8>>,
     /// The certificate that is shown to them, and its key.
     pub(super) identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Puts them in an order of a node's own (rendezvous hashing).
+pub(super) fn spread(endpoints: &mut [Endpoint], node: &str) {
+    endpoints.sort_by_cached_key(|endpoint| {
+        let mut hasher = DefaultHasher::new();
+        (node, endpoint.uri()).hash(&mut hasher);
+        hasher.finish()
+    });
 }
 
 /// One that connects to an address.

@@ -6,6 +6,23 @@ fn error(builder: Builder) -> BuildError {
 }
 
 #[tokio::test]
+async fn fileservers_with_one_list_spread_over_it() {
+    let fakes = [Fake::start().await, Fake::start().await];
+    for number in 0..16 {
+        let name = format!("gitaly-{number}");
+        let client = super::builder(&fakes).node(&name).spread(true).build().unwrap();
+        drop(allowed(&client, &fetch()).await);
+        // The same again.
+        let client = super::builder(&fakes).node(&name).spread(true).build().unwrap();
+        drop(allowed(&client, &fetch()).await);
+    }
+    let asked = fakes.map(|fake| fake.heard().checks);
+    let first: Vec<_> = asked[0].iter().map(|check| &check.node).collect();
+    assert!(first.len() < 32 && !first.is_empty(), "all are asked: {first:?}");
+    assert!(first.chunks(2).all(|pair| pair[0] == pair[1]), "each has its own: {first:?}");
+}
+
+#[tokio::test]
 async fn what_cannot_work_is_refused() {
     let builder = |endpoint: &str| Client::builder().endpoints([endpoint]);
     for endpoint in [

@@ -114,7 +114,8 @@ fn assert_default(key: &str, told: &str) {
             assert_eq!(read(&given), read(&base), "{key}");
         }
         (section, value) => {
-            let given = format!("[{section}]\n{name} = {}\n", value.trim_matches('`'));
+            let table = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+            let given = format!("{table}{name} = {}\n", value.trim_matches('`'));
             assert_eq!(read(&given), Settings::default(), "{key}");
         }
     }
