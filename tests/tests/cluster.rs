@@ -66,9 +66,9 @@ async fn two_accounts_in_one_slot_are_served_while_only_one_of_them_has_moved() 
     let store = Opening::default().connect(&cluster.url()).await.unwrap();
     let key = |account: &Account| format!("q1:{{{}}}", account.key());
     let first = user("first");
-    let slot = Slot::for_key(&key(&first));
+    let slot = Slot::for_key(key(&first));
     let mut others = (0..).map(|number| user(&format!("other-{number}")));
-    let second = others.find(|other| Slot::for_key(&key(other)) == slot).unwrap();
+    let second = others.find(|other| Slot::for_key(key(other)) == slot).unwrap();
     let both = [&first, &second];
     assert!(admit(&store, &both).await.unwrap());
 
