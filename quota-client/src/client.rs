@@ -27,9 +27,13 @@ use crate::{
 /// seconds, and ends.
 #[derive(Clone)]
 pub struct Client {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
     shared: Arc<Shared>,
-    /// The background task sees when the last of these is dropped.
-    _alive: Arc<oneshot::Sender<()>>,
+    /// The background task sees when it is dropped, with the last clone.
+    _alive: oneshot::Sender<()>,
 }
 
 /// What a client is built with.
@@ -77,7 +81,7 @@ impl Client {
         let shared = Arc::new(Shared::new(settings, pool, limits, shedding, cgroups));
         let (alive, ended) = oneshot::channel();
         runtime.spawn(reporter::run(Arc::clone(&shared), calibrator, ended));
-        Self { shared, _alive: Arc::new(alive) }
+        Self { handle: Arc::new(Handle { shared, _alive: alive }) }
     }
 
     /// Asks whether a request may be executed. Answers within the deadline, whatever the network does.
@@ -91,7 +95,7 @@ impl Client {
     /// The question is never sent twice, since each answer may have reserved something.
     pub async fn admit(&self, request: &Request) -> Decision {
         let now = Instant::now();
-        let deadline = now + self.shared.settings.deadline;
+        let deadline = now + self.shared().settings.deadline;
         let Some(mut request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
@@ -101,55 +105,55 @@ impl Client {
         }
         if !wanted.is_zero() {
             // By itself, so that a request that is given up takes no share with it.
-            let (rpc, payers) = (request.rpc.to_owned(), Arc::clone(&request.payers));
+            let (rpc, payers) = (Arc::clone(request.rpc), Arc::clone(&request.payers));
             tokio::spawn(self.clone().ask_for_share(rpc, payers, wanted));
         }
         if let Some(reservation) = reservation {
-            self.shared.count(|stats| stats.allowed_by_share += 1);
+            self.shared().count(|stats| stats.allowed_by_share += 1);
             let meter = self.begin(&request, true, Some(reservation), None);
             return Decision::Allow(Admission::new(meter, true));
         }
         let price = (!cut.is_empty()).then(|| self.expect(&mut request, &cut, now));
         let (used_here, early) = {
-            let mut usage = self.shared.usage.lock();
+            let mut usage = self.shared().usage.lock();
             let used_here = usage.here(&request.payers, now);
             let hold = price.and_then(|price| Hold::reserve(&mut usage, &request.payers, price, now));
-            (used_here, Early::new(&self.shared.usage, &request.payers, hold))
+            (used_here, Early::new(&self.shared().usage, &request.payers, hold))
         };
-        let check = || request.to_check(&self.shared.settings.node, used_here);
+        let check = || request.to_check(&self.shared().settings.node, used_here);
         let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
             request.trace.write(check.metadata_mut());
             async move { client.check(check).await }
         };
-        let answer = self.shared.pool.ask(check, deadline, ask).await;
+        let answer = self.shared().pool.ask(check, deadline, ask).await;
         let now = Instant::now();
         match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {
-                self.shared.is_back(now);
-                self.shared.checked(now, |stats| stats.denied += 1);
+                self.shared().is_back(now);
+                self.shared().checked(now, |stats| stats.denied += 1);
                 Decision::Deny(denial)
             }
             Ok(Answer::CannotCheck { retry_after }) => {
-                self.shared.local.lock().unchecked();
-                self.shared.refused_unavailable();
-                Decision::Deny(Denial::unavailable(retry_after, &self.shared.settings.node))
+                self.shared().local.lock().unchecked();
+                self.shared().refused_unavailable();
+                Decision::Deny(Denial::unavailable(retry_after, &self.shared().settings.node))
             }
             Ok(Answer::Allow { reservation, shadow }) => {
-                let hold = if self.shared.is_back(now) {
+                let hold = if self.shared().is_back(now) {
                     drop(early);
                     match self.judge(&request, now) {
                         Ok(judged) => judged.hold,
                         Err(denial) => {
                             // What the service has reserved is given back.
                             drop(self.begin(&request, false, reservation, None));
-                            self.shared.checked(now, |stats| stats.denied_locally += 1);
+                            self.shared().checked(now, |stats| stats.denied_locally += 1);
                             return Decision::Deny(denial);
                         }
                     }
                 } else {
                     early.kept()
                 };
-                self.shared.checked(now, |stats| {
+                self.shared().checked(now, |stats| {
                     stats.allowed += 1;
                     stats.shadow += u64::from(shadow);
                 });
@@ -165,24 +169,24 @@ impl Client {
     /// Decides by what is known here.
     fn without_the_service(&self, request: &Sound<'_>, reason: &str, now: Instant) -> Decision {
         let refusal = {
-            let mut local = self.shared.local.lock();
+            let mut local = self.shared().local.lock();
             local.unchecked();
             local.refusal_unasked(request.payers.accounts(), now)
         };
         if let Some(denial) = refusal {
-            self.shared.unchecked(reason, now, |_| ());
+            self.shared().unchecked(reason, now, |_| ());
             return Decision::Deny(self.remembered(&denial));
         }
         match self.judge(request, now) {
             Ok(Judged { hold, is_known }) => {
-                self.shared.unchecked(reason, now, |stats| {
+                self.shared().unchecked(reason, now, |stats| {
                     stats.allowed_unchecked += 1;
                     stats.allowed_locally += u64::from(is_known);
                 });
                 Decision::Allow(Admission::new(self.begin(request, true, None, hold), false))
             }
             Err(denial) => {
-                self.shared.unchecked(reason, now, |stats| stats.denied_locally += 1);
+                self.shared().unchecked(reason, now, |stats| stats.denied_locally += 1);
                 Decision::Deny(denial)
             }
         }
@@ -192,8 +196,8 @@ impl Client {
     /// they are: else as many as are asked at once would pass before the first has been charged. Returns its price, nothing
     /// where that is not known.
     fn expect(&self, request: &mut Sound<'_>, cut: &[(Account, Resource)], now: Instant) -> Cost {
-        let learned = self.shared.usage.lock().dearest(cut, now);
-        let local = self.shared.local.lock();
+        let learned = self.shared().usage.lock().dearest(cut, now);
+        let local = self.shared().local.lock();
         request.expect(learned, |rpc| local.price(rpc));
         request.price_or(|rpc| local.price(rpc)).unwrap_or_default()
     }
@@ -201,22 +205,22 @@ impl Client {
     /// Compares what was used here with the last known limits, and reserves the price here.
     fn judge(&self, request: &Sound<'_>, now: Instant) -> Result<Judged, Denial> {
         let (limits, price) = {
-            let local = self.shared.local.lock();
+            let local = self.shared().local.lock();
             (
                 local.limits(request.payers.accounts()),
                 request.price_or(|rpc| local.price(rpc)).unwrap_or_default(),
             )
         };
         let is_known = !limits.is_empty();
-        let hold = judge(&mut self.shared.usage.lock(), &request.payers, limits, price, now);
+        let hold = judge(&mut self.shared().usage.lock(), &request.payers, limits, price, now);
         match hold {
             Ok(hold) => Ok(Judged { hold, is_known }),
-            Err(breach) => Err(spread(&Denial::local(&breach, &self.shared.settings.node))),
+            Err(breach) => Err(spread(&Denial::local(&breach, &self.shared().settings.node))),
         }
     }
 
     fn remembered(&self, denial: &Denial) -> Denial {
-        self.shared.count(|stats| stats.denied_remembered += 1);
+        self.shared().count(|stats| stats.denied_remembered += 1);
         spread(denial)
     }
 
@@ -235,7 +239,7 @@ impl Client {
         request: &Request,
         deadline: Option<Instant>,
     ) -> Result<Option<Permit>, Denial> {
-        let shared = &self.shared;
+        let shared = self.shared();
         match shared.limits.acquire(request, deadline).await {
             Ok(permit) => {
                 if let Some(permit) = &permit {
@@ -253,12 +257,12 @@ impl Client {
 
     /// Where a cgroup can be made for each request, if the settings name a place.
     pub fn request_cgroups(&self) -> Option<&RequestCgroups> {
-        self.shared.request_cgroups.as_ref()
+        self.shared().request_cgroups.as_ref()
     }
 
     /// Whether requests in flight are chosen to be ended, be it only in the log.
     pub(crate) fn sheds(&self) -> bool {
-        self.shared.shedding.mode != SheddingMode::Off
+        self.shared().shedding.mode != SheddingMode::Off
     }
 
     /// Meters work that is not asked about, such as what belongs to an admitted request.
@@ -268,12 +272,12 @@ impl Client {
 
     /// How loaded this machine was when it was last looked at, which is each second; none before that.
     pub fn pressure(&self) -> Option<Arc<PressureSample>> {
-        self.shared.pressure.borrow().clone()
+        self.shared().pressure.borrow().clone()
     }
 
     /// What the client did since it was built.
     pub fn stats(&self) -> Stats {
-        self.shared.stats()
+        self.shared().stats()
     }
 
     /// Reports what has been metered until now, at the end of the process. Returns whether all of it was
@@ -281,8 +285,8 @@ impl Client {
     pub async fn shutdown(&self, within: Duration) -> bool {
         let drained = async {
             // Half of the time is left to report what was metered, even where nothing more can be sampled.
-            self.shared.collect(within / 2).await;
-            self.shared.drained().await;
+            self.shared().collect(within / 2).await;
+            self.shared().drained().await;
         };
         tokio::time::timeout(within, drained).await.is_ok()
     }
@@ -306,16 +310,16 @@ impl Client {
         };
         match response.decision() {
             check_response::Decision::Deny => {
-                let denial = Denial::new(&response, &self.shared.settings.node)
+                let denial = Denial::new(&response, &self.shared().settings.node)
                     .map_err(|invalid| format!("the answer is malformed: {invalid}"))?;
-                self.shared.local.lock().denied(accounts, &response.standings, &denial, now);
+                self.shared().local.lock().denied(accounts, &response.standings, &denial, now);
                 Ok(Answer::Deny(denial))
             }
             check_response::Decision::Allow if response.checked => {
                 let reserved = Cost::try_from(response.reserved.unwrap_or_default())
                     .map_err(|invalid| format!("the answer is malformed: reserved.{invalid}"))?;
                 let rpc = request.priced_by_table();
-                self.shared.local.lock().allowed(accounts, &response.standings, rpc, reserved);
+                self.shared().local.lock().allowed(accounts, &response.standings, rpc, reserved);
                 let reservation = Reservation::new(response.reservation, reserved);
                 Ok(Answer::Allow { reservation, shadow: response.shadow.is_some() })
             }
@@ -328,10 +332,10 @@ impl Client {
     fn sound<'a>(&self, request: &'a Request) -> Option<Sound<'a>> {
         let (request, faults) = request.sound();
         if !faults.is_empty() {
-            self.shared.invalid(&faults);
+            self.shared().invalid(&faults);
         }
         if request.payers.is_empty() {
-            self.shared.without_account();
+            self.shared().without_account();
             return None;
         }
         Some(request)
@@ -345,12 +349,12 @@ impl Client {
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Meter {
-        let (rpc, payers) = (request.rpc.to_owned(), Arc::clone(&request.payers));
-        Meter::new(Some(self.shared.begin(self.clone(), rpc, payers, admitted, reservation, hold)))
+        let (rpc, payers) = (Arc::clone(request.rpc), Arc::clone(&request.payers));
+        Meter::new(Some(self.shared().begin(self.clone(), rpc, payers, admitted, reservation, hold)))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
+        &self.handle.shared
     }
 }
 
@@ -374,6 +378,6 @@ fn spread(denial: &Denial) -> Denial {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("settings", &self.shared.settings).finish_non_exhaustive()
+        f.debug_struct("Client").field("settings", &self.shared().settings).finish_non_exhaustive()
     }
 }

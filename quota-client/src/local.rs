@@ -146,6 +146,9 @@ impl Local {
 
     /// Those of these accounts that are cut on this fileserver, with each resource for which.
     pub(crate) fn cuts(&self, accounts: &[Account]) -> Vec<(Account, Resource)> {
+        if self.cuts.is_empty() {
+            return Vec::new();
+        }
         let each = |resource| accounts.iter().map(move |account| (account, resource));
         let cut = Resource::ALL.into_iter().flat_map(each);
         let cut = cut.filter(|(account, resource)| self.cuts.has(account, *resource));

@@ -1,4 +1,5 @@
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
+use std::sync::{LazyLock, OnceLock};
 
 use quota_core::{Account, InvalidAccount, Ipv6Prefix, Kind};
 use quota_proto::v1;
@@ -9,7 +10,24 @@ pub(crate) struct Payers {
     named: v1::Accounts,
     /// Of those that are named, in the order of [`Kind::ALL`].
     accounts: Vec<Account>,
+    digest: Digest,
 }
+
+/// Of the names, by a key of this process, so that nobody can choose names whose digests are equal; made once, since a request
+/// is looked up in several maps.
+#[derive(Clone, Debug, Default)]
+struct Digest(OnceLock<u64>);
+
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+impl PartialEq for Digest {
+    /// It follows from the names.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Digest {}
 
 impl Payers {
     /// Adds one, or takes it in place of that of its kind. A name that the service would not take is given back with its
@@ -21,6 +39,7 @@ impl Payers {
             Kind::User => &mut self.named.user,
             Kind::Ip => &mut self.named.ip,
         };
+        self.digest = Digest::default();
         if named.take().is_some() {
             self.accounts.retain(|account| account.kind() != kind);
         }
@@ -63,7 +82,7 @@ impl Payers {
 
 impl Hash for Payers {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.named.hash(state);
+        state.write_u64(*self.digest.0.get_or_init(|| KEY.hash_one(&self.named)));
     }
 }
 

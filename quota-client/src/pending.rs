@@ -1,12 +1,14 @@
 //! What is to be reported, as pure state: bounded in number and in age, merged where nothing is lost by it.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quota_core::Cost;
 use quota_proto::v1;
+use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
 use crate::payers::Payers;
@@ -36,7 +38,7 @@ pub(crate) struct Spent {
 /// A request that has finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
-    pub(crate) rpc: String,
+    pub(crate) rpc: Arc<str>,
     pub(crate) wall: Duration,
     /// What it cost in all.
     pub(crate) total: Cost,
@@ -49,13 +51,31 @@ pub(crate) struct Release {
     pub(crate) amounts: Cost,
 }
 
+/// What a reservation goes by, told from others by where it is: those of one share are clones of one.
+#[derive(Debug)]
+struct Token(Arc<str>);
+
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Token {}
+
+impl Hash for Token {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ptr().hash(state);
+    }
+}
+
 /// Charges that wait to be reported.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Of the current interval.
     open: Vec<Spent>,
     /// Where in `open` the charges are that end no request, by who pays and of which reservation they give back.
-    mergeable: HashMap<(Arc<Payers>, Option<Arc<str>>), usize>,
+    mergeable: FxHashMap<(Arc<Payers>, Option<Token>), usize>,
     /// Of earlier intervals, each with its interval's end; oldest first.
     closed: VecDeque<(Instant, Spent)>,
     in_flight: usize,
@@ -69,7 +89,7 @@ impl Pending {
     /// Adds to the current interval. Where too many wait, the oldest is dropped.
     pub(crate) fn add(&mut self, spent: Spent, now: Instant) {
         if spent.finished.is_none() {
-            let reservation = spent.release.as_ref().map(|release| Arc::clone(&release.reservation));
+            let reservation = spent.release.as_ref().map(|release| Token(Arc::clone(&release.reservation)));
             match self.mergeable.entry((Arc::clone(&spent.payers), reservation)) {
                 Entry::Occupied(at) => return self.open[*at.get()].merge(&spent),
                 Entry::Vacant(at) => drop(at.insert(self.open.len())),
@@ -148,7 +168,7 @@ impl Spent {
         };
         let finished =
             self.finished.map_or_else(v1::Charge::default, |Finished { rpc, wall, total }| v1::Charge {
-                rpc,
+                rpc: rpc.as_ref().to_owned(),
                 finished: true,
                 wall: prost_types::Duration::try_from(wall).ok(),
                 total: Some(total.into()),

@@ -16,19 +16,28 @@ use crate::trace::TraceContext;
 /// repository, and those of a user whose id is empty are without a user. Where there is none, name none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    rpc: String,
+    rpc: Label,
     payers: Arc<Payers>,
     /// Names that the service would not take.
     unsound: PerKind<Option<(String, InvalidAccount)>>,
-    class: String,
+    class: Label,
     price: Option<Cost>,
     address: Option<IpAddr>,
     trace: TraceContext,
 }
 
+/// The name of an RPC or a class. Many requests have the same: it is looked at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Label {
+    given: Arc<str>,
+    /// As the service takes it: empty, where it would not.
+    taken: Arc<str>,
+    fault: Option<Invalid>,
+}
+
 /// What of a request the service takes.
 pub(crate) struct Sound<'a> {
-    pub(crate) rpc: &'a str,
+    pub(crate) rpc: &'a Arc<str>,
     class: &'a str,
     price: Option<Cost>,
     /// What is to be reserved beside, for further requests.
@@ -37,10 +46,20 @@ pub(crate) struct Sound<'a> {
     pub(crate) trace: &'a TraceContext,
 }
 
+impl Label {
+    fn new(field: &str, name: impl Into<Arc<str>>) -> Self {
+        let given = name.into();
+        match check_label(field, &given) {
+            Ok(()) => Self { taken: Arc::clone(&given), given, fault: None },
+            Err(fault) => Self { given, taken: Arc::default(), fault: Some(fault) },
+        }
+    }
+}
+
 impl Request {
     /// A request for an RPC, by its full name, such as `/gitaly.SSHService/SSHUploadPack`.
-    pub fn rpc(name: impl Into<String>) -> Self {
-        Self { rpc: name.into(), ..Self::default() }
+    pub fn rpc(name: impl Into<Arc<str>>) -> Self {
+        Self { rpc: Label::new("rpc", name), ..Self::default() }
     }
 
     /// The repository, by the id that never changes.
@@ -64,8 +83,8 @@ impl Request {
 
     /// The kind of traffic, such as `interactive`.
     #[must_use]
-    pub fn class(mut self, name: impl Into<String>) -> Self {
-        self.class = name.into();
+    pub fn class(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.class = Label::new("class", name);
         self
     }
 
@@ -98,19 +117,18 @@ impl Request {
     /// What of it the service takes, and the faults of the rest.
     pub(crate) fn sound(&self) -> (Sound<'_>, Vec<Invalid>) {
         let mut faults = Vec::new();
-        let mut label = |field: &str, label| match check_label(field, label) {
-            Ok(()) => label,
-            Err(fault) => {
-                faults.push(fault);
-                ""
+        for label in [&self.rpc, &self.class] {
+            if let Some(fault) = &label.fault {
+                faults.push(fault.clone());
             }
-        };
-        let (rpc, class) = (label("rpc", &self.rpc), label("class", &self.class));
+        }
         for (kind, unsound) in self.unsound.iter() {
-            faults
-                .extend(unsound.as_ref().map(|(_, fault)| Invalid::new(format!("accounts.{kind}"), *fault)));
+            if let Some((_, fault)) = unsound {
+                faults.push(Invalid::new(format!("accounts.{kind}"), *fault));
+            }
         }
         let payers = Arc::clone(&self.payers);
+        let (rpc, class) = (&self.rpc.taken, &*self.class.taken);
         (Sound { rpc, class, price: self.price, share_wanted: None, payers, trace: &self.trace }, faults)
     }
 
@@ -121,7 +139,7 @@ impl Request {
     }
 
     pub(crate) fn rpc_name(&self) -> &str {
-        &self.rpc
+        &self.rpc.given
     }
 
     pub(crate) const fn address(&self) -> Option<IpAddr> {
@@ -137,7 +155,7 @@ impl Request {
 impl Sound<'_> {
     /// One that reserves nothing: only a share is asked for.
     pub(crate) fn for_a_share<'a>(
-        rpc: &'a str,
+        rpc: &'a Arc<str>,
         payers: Arc<Payers>,
         wanted: Cost,
         trace: &'a TraceContext,
@@ -147,7 +165,7 @@ impl Sound<'_> {
 
     /// The RPC whose price in the service's table is its price; none where it brings a price of its own.
     pub(crate) fn priced_by_table(&self) -> Option<&str> {
-        self.price.is_none().then_some(self.rpc)
+        self.price.is_none().then_some(&**self.rpc)
     }
 
     /// What it is expected to cost; `table` is asked where it brings no price of its own.
@@ -168,7 +186,7 @@ impl Sound<'_> {
     pub(crate) fn to_check(&self, node: &str, used_here: v1::UsedHere) -> v1::CheckRequest {
         v1::CheckRequest {
             node: node.to_owned(),
-            rpc: self.rpc.to_owned(),
+            rpc: self.rpc.as_ref().to_owned(),
             accounts: Some(self.payers.named().clone()),
             class: self.class.to_owned(),
             price: self.price.map(v1::Cost::from),

@@ -1,5 +1,4 @@
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::{io, mem};
@@ -7,6 +6,7 @@ use std::{io, mem};
 use parking_lot::Mutex;
 use quota_core::Cost;
 use quota_proto::{Invalid, v1};
+use slab::Slab;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
@@ -65,8 +65,7 @@ pub(crate) struct Shared {
     pub(crate) yielding: Arc<()>,
     /// How many the machine has, for bounds on what they can have done.
     pub(crate) processors: u32,
-    live: Mutex<HashMap<u64, Weak<Work>>>,
-    next_id: AtomicU64,
+    live: Mutex<Slab<Weak<Work>>>,
     /// The cgroups of requests, and the work that each counts for: which lives, and this client with it, until the request
     /// is over and nobody is in its cgroup.
     cgroups: Arc<Mutex<Vec<Metered>>>,
@@ -108,7 +107,6 @@ impl Shared {
             yielding: Arc::default(),
             processors: processors(),
             live: Mutex::default(),
-            next_id: AtomicU64::new(0),
             cgroups: Arc::default(),
             collecting: Arc::new(Semaphore::new(1)),
         }
@@ -221,26 +219,27 @@ impl Shared {
     pub(crate) fn begin(
         &self,
         client: Client,
-        rpc: String,
+        rpc: Arc<str>,
         payers: Arc<Payers>,
         admitted: bool,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Arc<Work> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let work = Arc::new(Work::new(id, client, rpc, payers, admitted, reservation, hold));
-        self.live.lock().insert(id, Arc::downgrade(&work));
+        let mut live = self.live.lock();
+        let place = live.vacant_entry();
+        let work = Arc::new(Work::new(place.key(), client, rpc, payers, admitted, reservation, hold));
+        place.insert(Arc::downgrade(&work));
         work
     }
 
     /// The work that is metered now.
     pub(crate) fn live(&self) -> Vec<Arc<Work>> {
-        self.live.lock().values().filter_map(Weak::upgrade).collect()
+        self.live.lock().iter().filter_map(|(_, work)| work.upgrade()).collect()
     }
 
     /// A piece of work has ended, with this to be charged; a request of its own, where it was `admitted`.
-    pub(crate) fn work_ended(&self, id: u64, last: Spent, admitted: bool) {
-        self.live.lock().remove(&id);
+    pub(crate) fn work_ended(&self, id: usize, last: Spent, admitted: bool) {
+        self.live.lock().try_remove(id);
         self.spend(last, admitted, Instant::now());
     }
 

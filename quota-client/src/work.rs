@@ -28,9 +28,10 @@ const KIB: u64 = 1024;
 
 /// A piece of work that is metered, from its admission until the last that meters it is dropped.
 pub(crate) struct Work {
-    id: u64,
+    /// Its place among those that live.
+    id: usize,
     client: Client,
-    rpc: String,
+    rpc: Arc<str>,
     payers: Arc<Payers>,
     /// It is a request of its own, and no work within one.
     admitted: bool,
@@ -74,9 +75,9 @@ struct Children {
 
 impl Work {
     pub(crate) fn new(
-        id: u64,
+        id: usize,
         client: Client,
-        rpc: String,
+        rpc: Arc<str>,
         payers: Arc<Payers>,
         admitted: bool,
         reservation: Option<Reservation>,
@@ -259,7 +260,7 @@ impl Work {
         let total = told.map(|known| known.charged);
         drop(reservation);
         let finished =
-            total.map(|total| Finished { rpc: self.rpc.clone(), wall: self.began.elapsed(), total });
+            total.map(|total| Finished { rpc: Arc::clone(&self.rpc), wall: self.began.elapsed(), total });
         let here = self.hold.lock().as_mut().and_then(|hold| hold.give_back(cost, last));
         Spent { payers: Arc::clone(&self.payers), cost, release, here, finished }
     }

@@ -28,17 +28,17 @@ impl Client {
     /// What is known here of a request.
     pub(super) fn known(&self, request: &Sound<'_>, now: Instant) -> Known {
         let (payers, accounts) = (&request.payers, request.payers.accounts());
-        let mut local = self.shared.local.lock();
+        let mut local = self.shared().local.lock();
         let (refusal, cut) = (local.refusal(accounts, now), local.cuts(accounts));
         let mut known = Known { refusal, cut, reservation: None, wanted: Cost::ZERO };
-        if !self.shared.settings.checks.is_local(request.rpc) {
+        if !self.shared().settings.checks.is_local(request.rpc) {
             return known;
         }
         // Who is refused or cut has no share.
         if known.refusal.is_some() || !known.cut.is_empty() {
             let ended = local.end_share(payers);
             drop(local);
-            ended.into_iter().for_each(|share| self.shared.give_back(payers, share));
+            ended.into_iter().for_each(|share| self.shared().give_back(payers, share));
             return known;
         }
         // What it would reserve has to be known.
@@ -50,31 +50,31 @@ impl Client {
     }
 
     /// Asks for a share, while requests are admitted by the one before, or asked about.
-    pub(super) async fn ask_for_share(self, rpc: String, payers: Arc<Payers>, wanted: Cost) {
+    pub(super) async fn ask_for_share(self, rpc: Arc<str>, payers: Arc<Payers>, wanted: Cost) {
         let asked = Instant::now();
         // It is of no request.
         let trace = TraceContext::default();
         let request = Sound::for_a_share(&rpc, payers, wanted, &trace);
-        let used_here = self.shared.usage.lock().here(&request.payers, asked);
-        let check = || request.to_check(&self.shared.settings.node, used_here);
+        let used_here = self.shared().usage.lock().here(&request.payers, asked);
+        let check = || request.to_check(&self.shared().settings.node, used_here);
         // Nobody waits for it, and what is granted in an answer that is not waited for is lost for a window.
-        let deadline = asked + self.shared.settings.report_deadline;
+        let deadline = asked + self.shared().settings.report_deadline;
         let answer = self
-            .shared
+            .shared()
             .pool
             .ask(check, deadline, |mut client, check| async move { client.check(check).await })
             .await;
         self.take_in_share(&request.payers, answer.as_ref().ok(), asked);
         if let Ok(Answer::Deny(_)) = self.read(answer, &request, Instant::now()) {
-            let ended = self.shared.local.lock().end_share(&request.payers);
-            ended.into_iter().for_each(|share| self.shared.give_back(&request.payers, share));
+            let ended = self.shared().local.lock().end_share(&request.payers);
+            ended.into_iter().for_each(|share| self.shared().give_back(&request.payers, share));
         }
     }
 
     /// A share was asked for at a moment: keeps what was granted, and gives back what is left of the one before.
     fn take_in_share(&self, payers: &Arc<Payers>, answer: Option<&v1::CheckResponse>, asked: Instant) {
         let share = answer.and_then(|answer| Share::granted(answer.share.as_ref()?, asked));
-        let before = self.shared.local.lock().granted(payers, share);
-        before.into_iter().for_each(|share| self.shared.give_back(payers, share));
+        let before = self.shared().local.lock().granted(payers, share);
+        before.into_iter().for_each(|share| self.shared().give_back(payers, share));
     }
 }

@@ -24,6 +24,10 @@ impl Cuts {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,9 +1,9 @@
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quota_core::{Account, Cost};
 use quota_proto::v1;
+use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
 use crate::payers::Payers;
@@ -19,7 +19,7 @@ const WORTH_IT: u32 = 4;
 
 /// Shares of requests that come again and again from the same accounts: what the service has reserved for them beforehand.
 #[derive(Debug, Default)]
-pub(super) struct Shares(HashMap<Arc<Payers>, Set>);
+pub(super) struct Shares(FxHashMap<Arc<Payers>, Set>);
 
 /// What is known of requests of the same accounts.
 #[derive(Debug)]

@@ -40,14 +40,16 @@ fn one_interval_of_the_same_accounts_is_one_charge() {
 #[test]
 fn what_gives_back_of_the_same_reservation_is_one_charge() {
     let (mut pending, now) = (Pending::default(), Instant::now());
-    let giving_back = |token: &str, micros: u64| {
+    let giving_back = |token: &Arc<str>, micros: u64| {
         let amounts = Cost::ZERO.with_cpu_micros(micros).unwrap();
-        Spent { release: Some(Release { reservation: token.into(), amounts }), ..spent("alice", micros) }
+        let release = Some(Release { reservation: Arc::clone(token), amounts });
+        Spent { release, ..spent("alice", micros) }
     };
+    let share = "r1.share".into();
     for _ in 0..100_000 {
-        pending.add(giving_back("r1.share", 7), now);
+        pending.add(giving_back(&share, 7), now);
     }
-    pending.add(giving_back("r1.other", 1), now);
+    pending.add(giving_back(&"r1.other".into(), 1), now);
     pending.close(now);
     let charges = pending.freeze(now);
     let told = charges.iter().map(|charge| (&*charge.reservation, charge.release.unwrap().cpu_micros));
@@ -60,7 +62,7 @@ fn what_gives_back_of_the_same_reservation_is_one_charge() {
 fn a_request_that_has_finished_is_a_charge_of_its_own_and_tells_what_it_cost() {
     let (mut pending, now) = (Pending::default(), Instant::now());
     let total = Cost::ZERO.with_network_bytes(70).unwrap();
-    let finished = Finished { rpc: "/svc/Fetch".to_owned(), wall: Duration::from_millis(1500), total };
+    let finished = Finished { rpc: "/svc/Fetch".into(), wall: Duration::from_millis(1500), total };
     for spent in
         [spent("alice", 1), Spent { finished: Some(finished), ..spent("alice", 2) }, spent("alice", 4)]
     {
