@@ -12,6 +12,7 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use url::{ParseError, Url};
 
 use crate::process::{Process, Program};
@@ -34,6 +35,8 @@ pub struct Browser {
     client: Client,
     /// The browser ends with it: they talk through a pipe.
     _driver: Process,
+    /// What both leave behind.
+    _folder: TempDir,
 }
 
 impl Browser {
@@ -43,7 +46,9 @@ impl Browser {
     ///
     /// Panics where `chromedriver` or Chromium is missing, as every method does when the browser does not do as it is told.
     pub async fn start() -> Self {
-        let mut driver = Program::new("chromedriver").arg("--port=0").start();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let driver = Program::new("chromedriver").arg("--port=0").env("TMPDIR", folder.path());
+        let mut driver = driver.start();
         let line = driver.wait_for_line("started successfully on port").await;
         let port: String = line.chars().filter(char::is_ascii_digit).collect();
         // Chromium's own sandbox is not for root, and a container's /dev/shm is too small for it.
@@ -59,7 +64,7 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .expect("a browser");
-        Self { client, _driver: driver }
+        Self { client, _driver: driver, _folder: folder }
     }
 
     /// Opens a page, and waits until it is loaded.
