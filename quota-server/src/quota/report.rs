@@ -1,3 +1,5 @@
+mod merge;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -117,7 +119,7 @@ impl Quota {
         }
     }
 
-    /// The report by account, without what is older than the window, and how many charges that is.
+    /// The report by account, merged, without what is older than the window, and how many charges that is.
     fn sum(&self, request: &ReportRequest) -> (Report, u32) {
         let mut dropped_old = 0;
         let mut entries: BTreeMap<&Account, Entry> = BTreeMap::new();
@@ -135,7 +137,12 @@ impl Quota {
                 }
             }
         }
-        let entries = entries.into_values().filter(|entry| !entry.is_empty()).collect();
+        let entries = entries.into_values().filter(|entry| !entry.is_empty()).map(|mut entry| {
+            merge::charges(&mut entry.charges, self.window);
+            merge::releases(&mut entry.releases);
+            entry
+        });
+        let entries = entries.collect();
         (Report { mark: request.mark, entries }, dropped_old)
     }
 }
