@@ -1,32 +1,42 @@
--- settle: counts a report on its accounts, each of them once, however often the report arrives.
+-- settle: counts reports on accounts, each of them once on an account, however often it arrives.
 --
--- KEYS        the accounts' values, 1 to 64, in one slot where this runs on a Cluster
--- ARGV[1]     the length of a bucket in microseconds
--- ARGV[2]     the report's source (7 bytes) and sequence (7 bytes), or '' to count it each time
--- ARGV[2i+1]  charges to KEYS[i], 20 bytes each: age in microseconds, cpu, memory, network (5 bytes each)
--- ARGV[2i+2]  releases to KEYS[i], 21 bytes each: the tick reserved in (6 bytes), cpu, memory, network (5 bytes each)
---             1,024 charges and 1,024 releases at most in one call
+-- KEYS       the accounts' values, 1 to 64, in one slot where this runs on a Cluster
+-- ARGV[1]    the length of a bucket in microseconds
+-- ARGV[1+i]  the reports on KEYS[i], one after the other:
+--              whether it has a mark, 1 or 0 (1 byte); one without it counts each time
+--              how many charges and releases it has (2 bytes each)
+--              where it has a mark, its source and sequence (7 bytes each)
+--              charges, 20 bytes each: age in microseconds, cpu, memory, network (5 bytes each)
+--              releases, 21 bytes each: the tick reserved in (6 bytes), cpu, memory, network (5 bytes each)
+--            1,024 reports, charges and releases at most in one call
 --
 -- A charge counts in the bucket in which it was spent; the caller leaves out what is older than the window, and what
 -- has left by a fraction of a bucket counts in the oldest. A release takes from its own bucket, never below 0, and
 -- nothing where that has left.
 --
--- Returns { rebased, excess, status }: how many windows a clock stepped back had put in the future, how many
--- releases asked for more than their bucket held, and per account one byte: A applied, D counted before, F full (it
--- knows 1,024 sources), U unreadable. All but A change nothing of their account.
+-- Returns one string: per account whether a clock stepped back had put its window in the future, 1 or 0 (1 byte), followed
+-- by what became of each of its reports: A applied, D counted before, F full (the account knows 1,024 sources), U unreadable
+-- (1 byte), and how many releases asked for more than their bucket held (2 bytes). All but A change nothing.
 
-local all_charges, all_releases = 0, 0
-for i = 1, #KEYS do
-  local charges, releases = ARGV[2 * i + 1], ARGV[2 * i + 2]
-  if not releases or #charges % 20 ~= 0 or #releases % 21 ~= 0 then
-    return redis.error_reply('ERR settle takes charges of 20 bytes and releases of 21 bytes for each account')
+local REPORT, MARKED, CHARGE, RELEASE, MOST = '<BI2I2', 14, 20, 21, 1024
+
+local function check_all()
+  local reports, charges, releases = 0, 0, 0
+  for i = 1, #KEYS do
+    local packed, at = ARGV[1 + i] or '', 1
+    while at + 4 <= #packed do
+      local marked, some, given = unpack_struct(REPORT, packed, at)
+      at = at + 5 + (marked > 0 and MARKED or 0) + some * CHARGE + given * RELEASE
+      reports, charges, releases = reports + 1, charges + some, releases + given
+    end
+    if at ~= #packed + 1 or at == 1 then return false end
   end
-  all_charges, all_releases = all_charges + #charges / 20, all_releases + #releases / 21
+  return #ARGV == 1 + #KEYS and math.max(reports, charges, releases) <= MOST
 end
-if #ARGV ~= 2 + 2 * #KEYS or (#ARGV[2] ~= 0 and #ARGV[2] ~= 14) or all_charges > 1024 or all_releases > 1024 then
-  return redis.error_reply('ERR settle takes a bucket length, a mark of 0 or 14 bytes, and 1,024 charges at most')
+if not check_all() then
+  return redis.error_reply('ERR settle takes a bucket length, and reports for each account, with 1,024 charges at most')
 end
-local now, windows, rebased = open_all()
+local now, windows = open_all()
 local excess = 0
 
 -- The position of the first closed bucket that is no older than `tick`, and whether it is that bucket.
@@ -47,16 +57,33 @@ local function amounts(w, at, found)
   return cpu, mem, net
 end
 
--- Puts `bucket` in place of the `replaced` bytes at a position.
-local function splice(w, at, replaced, bucket)
-  w.closed = sub(w.closed, 1, at - 1) .. bucket .. sub(w.closed, at + replaced)
+-- A closed bucket that reports change. It is read once and written once, whatever they say of it.
+local function late(w, tick)
+  local bucket = w.late[tick]
+  if not bucket then
+    local at, found = find(w, tick)
+    local cpu, mem, net = amounts(w, at, found)
+    bucket = { cpu = cpu, mem = mem, net = net, found = found }
+    w.late[tick] = bucket
+  end
+  return bucket
+end
+
+local function write_late(w)
+  for tick, b in pairs(w.late) do
+    if b.found or b.charged then
+      local at = find(w, tick)
+      local after = b.found and at + CLOSED or at
+      local packed = pack(CLOSED_FORMAT, tick % 256, b.cpu, b.mem, b.net)
+      w.closed = sub(w.closed, 1, at - 1) .. packed .. sub(w.closed, after)
+    end
+  end
 end
 
 local function add_late(w, tick, cpu, mem, net)
-  local at, found = find(w, tick)
-  local had_cpu, had_mem, had_net = amounts(w, at, found)
-  local c, m, n = min(cpu, CAP - had_cpu), min(mem, CAP - had_mem), min(net, CAP - had_net)
-  splice(w, at, found and CLOSED or 0, pack(CLOSED_FORMAT, tick % 256, had_cpu + c, had_mem + m, had_net + n))
+  local b = late(w, tick)
+  local c, m, n = min(cpu, CAP - b.cpu), min(mem, CAP - b.mem), min(net, CAP - b.net)
+  b.cpu, b.mem, b.net, b.charged = b.cpu + c, b.mem + m, b.net + n, true
   w.cpu, w.mem, w.net = w.cpu + c, w.mem + m, w.net + n
 end
 
@@ -68,17 +95,14 @@ end
 
 local function release(w, tick, cpu, mem, net)
   if tick > now or tick <= now - BUCKETS then return end
-  local had_cpu, had_mem, had_net, at, found = w.ocpu, w.omem, w.onet, nil, nil
-  if tick < now then
-    at, found = find(w, tick)
-    had_cpu, had_mem, had_net = amounts(w, at, found)
-  end
+  local b = tick < now and late(w, tick)
+  local had_cpu, had_mem, had_net = b and b.cpu or w.ocpu, b and b.mem or w.omem, b and b.net or w.onet
   local c, m, n = min(cpu, had_cpu), min(mem, had_mem), min(net, had_net)
   if c < cpu or m < mem or n < net then excess = excess + 1 end
-  if tick == now then
+  if b then
+    b.cpu, b.mem, b.net = had_cpu - c, had_mem - m, had_net - n
+  else
     w.ocpu, w.omem, w.onet = had_cpu - c, had_mem - m, had_net - n
-  elseif found then
-    splice(w, at, CLOSED, pack(CLOSED_FORMAT, tick % 256, had_cpu - c, had_mem - m, had_net - n))
   end
   w.cpu, w.mem, w.net = w.cpu - c, w.mem - m, w.net - n
 end
@@ -124,27 +148,43 @@ local function set_mark(w, source, sequence)
   return 'A'
 end
 
-local function settle(w, charges, releases)
-  if not w or not read_rest(w) then return 'U' end
-  if #ARGV[2] > 0 then
-    local status = set_mark(w, unpack_struct('<c7I7', ARGV[2]))
-    if status ~= 'A' then
-      if w.rebased then save(w) end
-      return status
-    end
+-- Counts the report at a position. Returns what became of it, and where the next is.
+local function settle(w, reports, at)
+  local marked, charges, releases
+  marked, charges, releases, at = unpack_struct(REPORT, reports, at)
+  local first = at + (marked > 0 and MARKED or 0)
+  local after = first + charges * CHARGE
+  local next_at = after + releases * RELEASE
+  excess = 0
+  if not w then return 'U', next_at end
+  if marked > 0 then
+    local source, sequence = unpack_struct('<c7I7', reports, at)
+    local status = set_mark(w, source, sequence)
+    if status ~= 'A' then return status, next_at end
   end
-  for at = 1, #releases, 21 do
-    release(w, unpack_struct('<I6I5I5I5', releases, at))
+  for release_at = after, next_at - 1, RELEASE do
+    release(w, unpack_struct('<I6I5I5I5', reports, release_at))
   end
-  for at = 1, #charges, 20 do
-    charge(w, unpack_struct('<I5I5I5I5', charges, at))
+  for charge_at = first, after - 1, CHARGE do
+    charge(w, unpack_struct('<I5I5I5I5', reports, charge_at))
   end
-  save(w)
-  return 'A'
+  w.changed = true
+  return 'A', next_at
 end
 
-local status = {}
+local told = {}
 for i = 1, #KEYS do
-  status[i] = settle(windows[i], ARGV[2 * i + 1], ARGV[2 * i + 2])
+  local w, reports, at, status = windows[i], ARGV[1 + i], 1
+  if w and not read_rest(w) then w = false end
+  if w then w.late = {} end
+  told[#told + 1] = w and w.rebased and '\1' or '\0'
+  while at <= #reports do
+    status, at = settle(w, reports, at)
+    told[#told + 1] = status .. pack('<I2', excess)
+  end
+  if w and (w.changed or w.rebased) then
+    write_late(w)
+    save(w)
+  end
 end
-return { rebased, excess, table.concat(status) }
+return table.concat(told)

@@ -91,7 +91,7 @@ pub struct Store {
     pub deadline: Duration,
     /// What is answered when the store does not.
     pub fail: FailPolicy,
-    /// Connections to Redis.
+    /// Connections to Redis that decisions share.
     pub pool_size: usize,
     /// Accounts held by the memory store.
     pub max_accounts: usize,

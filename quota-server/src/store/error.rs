@@ -5,7 +5,7 @@ use quota_core::Account;
 use super::MAX_NODES;
 
 /// Why the store did not answer, or not with what was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// No answer within the deadline.
     #[error("the store did not answer within {0:?}")]

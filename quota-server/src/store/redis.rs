@@ -3,48 +3,56 @@
 
 mod admission;
 mod board;
+mod call;
 mod cluster;
 mod codec;
 mod connections;
+mod connector;
 mod cuts_codec;
 mod error;
+mod flush;
 mod index;
-mod manager;
+mod line;
+mod link;
 mod node_codec;
 mod nodes;
 mod pool;
 mod safety;
 mod scripts;
 mod sentinel;
+mod settling;
 mod words;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::{StreamExt as _, stream};
 use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength, Word};
 use redis::Value;
 use tokio::time::Instant;
 
+use self::call::Call;
+use self::codec::Outcome;
 use self::connections::Connections;
-use self::pool::Call;
+use self::flush::Part;
+use self::pool::{Lane, Terms};
+use self::scripts::Script;
 pub use self::scripts::Scripts;
+use self::settling::{Outcomes, Settling};
 use super::{
-    Admitted, Board, Calibrated, Entry, Heard, Limited, MAX_ACCOUNTS, MAX_CHARGES, Nodes, Posts, Report,
-    Safety, Saying, Settlement, Snapshots, Store, StoreError, Words,
+    Admitted, Board, Calibrated, Entry, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
+    Snapshots, Store, StoreError, Words,
 };
 use crate::config;
 
 /// What is written to see whether writes are taken.
 const PROBE: &str = "q1:probe";
 
-/// How many accounts of a report are on their way to a Cluster at once.
-const SETTLED_AT_ONCE: usize = 16;
-
 /// Keeps usage in a Redis, which any number of servers share.
 pub struct RedisStore {
-    connections: Connections,
-    scripts: Scripts,
+    connections: Arc<Connections>,
+    scripts: Arc<Scripts>,
+    settling: Settling,
     length: WindowLength,
     /// What a node's limits were calibrated for, beside others that share the Redis: a random number.
     caller: [u8; node_codec::CALLER],
@@ -58,8 +66,10 @@ impl RedisStore {
         length: WindowLength,
         scripts: Scripts,
     ) -> Result<Self, StoreError> {
+        let (connections, scripts) = (Arc::new(Connections::new(settings, url)?), Arc::new(scripts));
         Ok(Self {
-            connections: Connections::new(settings, url)?,
+            settling: Settling::new(Arc::clone(&connections), Arc::clone(&scripts), length),
+            connections,
             scripts,
             length,
             caller: fastrand::u64(..).to_le_bytes(),
@@ -71,38 +81,24 @@ impl RedisStore {
     pub async fn connect(&self) -> Result<(), StoreError> {
         let key = "q1:{probe}".to_owned();
         let read = self.call(&self.scripts.standing, std::slice::from_ref(&key), Vec::new());
-        self.connections.run_first::<Value>(&key, Call::Script(&read)).await?;
-        self.connections.run_first(PROBE, Call::Command(&probe(PROBE))).await
+        self.connections.run_first::<Value>(&key, read).await?;
+        self.connections.run_first(PROBE, probe(PROBE)).await
     }
 
     /// Runs a script on keys, of which a Cluster takes one, until a moment.
     async fn run(
         &self,
         end: Instant,
-        script: &redis::Script,
+        script: &Script,
         keys: &[String],
         args: Vec<Vec<u8>>,
     ) -> Result<Vec<Value>, StoreError> {
-        let call = self.call(script, keys, args);
         let key = keys.first().map_or("", String::as_str);
-        self.connections.run_until(end, key, Call::Script(&call)).await
+        self.connections.run(Terms::new(Lane::Decisions, end), key, self.call(script, keys, args)).await
     }
 
-    fn call<'a>(
-        &self,
-        script: &'a redis::Script,
-        keys: &[String],
-        args: Vec<Vec<u8>>,
-    ) -> redis::ScriptInvocation<'a> {
-        let mut call = script.prepare_invoke();
-        for key in keys {
-            call.key(key);
-        }
-        call.arg(self.length.bucket_micros());
-        for arg in args {
-            call.arg(arg);
-        }
-        call
+    fn call<'a>(&self, script: &'a Script, keys: &[String], args: Vec<Vec<u8>>) -> Call<'a> {
+        Call::script(script, keys).arg(self.length.bucket_micros()).args(args)
     }
 }
 
@@ -113,22 +109,7 @@ impl Store for RedisStore {
     }
 
     async fn settle(&self, report: &Report) -> Result<Settlement, StoreError> {
-        // On a Cluster an account is rarely in another's slot.
-        let (accounts, at_once) =
-            if self.connections.are_many() { (1, SETTLED_AT_ONCE) } else { (MAX_ACCOUNTS, 1) };
-        let mut calls = Vec::new();
-        for entries in codec::chunks(&report.entries, accounts, MAX_CHARGES) {
-            calls.push(self.settle_entries(report, entries));
-        }
-        let mut settled = stream::iter(calls).buffered(at_once);
-        let mut settlement = Settlement::default();
-        let mut outcome = Ok(());
-        while let Some((part, result)) = settled.next().await {
-            settlement += part;
-            // An account that cannot take the report is no reason to keep it from the others.
-            outcome = outcome.and(result);
-        }
-        outcome.map(|()| settlement)
+        settlement(report, self.settling.together(parts(report)).await?)
     }
 
     async fn usage(&self, accounts: &[Account]) -> Result<Snapshots, StoreError> {
@@ -176,7 +157,8 @@ impl Store for RedisStore {
         let mut result = Err(StoreError::Unreachable("no server".to_owned()));
         // One node of a Cluster that takes no writes is no reason to serve nobody.
         for key in self.connections.key_of_each(PROBE).await? {
-            result = self.connections.run(&key, Call::Command(&probe(&key))).await;
+            let terms = Terms::new(Lane::Decisions, self.connections.deadline());
+            result = self.connections.run(terms, &key, probe(&key)).await;
             if result.is_ok() {
                 break;
             }
@@ -185,34 +167,40 @@ impl Store for RedisStore {
     }
 }
 
-impl RedisStore {
-    /// Settles what is in one call. Other chunks are settled whatever becomes of it.
-    async fn settle_entries(
-        &self,
-        report: &Report,
-        entries: &[Entry],
-    ) -> (Settlement, Result<(), StoreError>) {
-        let mut args = vec![codec::mark(report.mark)];
-        for entry in entries {
-            args.push(codec::charges(&entry.charges));
-            args.push(codec::releases(&entry.releases));
-        }
-        let accounts = entries.iter().map(|entry| &entry.account);
-        let keys = keys(accounts.clone());
-        let mut settlement = Settlement::default();
-        let reply = self.run(self.connections.deadline(), &self.scripts.settle, &keys, args).await;
-        let result = reply.and_then(|reply| codec::settled(&reply, accounts, &mut settlement));
-        (settlement, result)
+/// A report by account, as it goes to Redis.
+fn parts(report: &Report) -> Vec<Part> {
+    let part = |entry: &Entry| Part {
+        key: key(&entry.account),
+        packed: codec::report(report.mark, entry),
+        size: entry.charges.len().max(entry.releases.len()),
+    };
+    report.entries.iter().map(part).collect()
+}
+
+/// What became of a report. An account that cannot take it is no reason to keep it from the others, and is the error.
+fn settlement(report: &Report, outcomes: Outcomes) -> Result<Settlement, StoreError> {
+    let mut settlement = Settlement::default();
+    let mut result = Ok(());
+    for (Entry { account, .. }, outcome) in report.entries.iter().zip(outcomes) {
+        result = result.and(outcome.and_then(|Outcome { settled, rebased }| {
+            settlement.rebased += rebased;
+            settlement.count(account, settled.ok_or_else(|| StoreError::Corrupt(account.clone()))?)
+        }));
     }
+    result.map(|()| settlement)
 }
 
 /// Writes, since a replica and a primary that lacks replicas still answer reads.
-fn probe(key: &str) -> redis::Cmd {
+fn probe(key: &str) -> Call<'static> {
     let mut probe = redis::cmd("SET");
     probe.arg(key).arg(1).arg("EX").arg(60);
-    probe
+    probe.into()
 }
 
 fn keys<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Vec<String> {
-    accounts.into_iter().map(|account| format!("q1:{{{}}}", account.key())).collect()
+    accounts.into_iter().map(key).collect()
+}
+
+fn key(account: &Account) -> String {
+    format!("q1:{{{}}}", account.key())
 }

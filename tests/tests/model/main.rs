@@ -12,6 +12,7 @@ mod words;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use futures::future::join_all;
 use quota_core::{BUCKET_CAP, Snapshot, WindowLength};
 use quota_server::store::{RedisStore, Snapshots, Store};
 use quota_tests::redis::{RedisCluster, RedisSentinel, RedisServer};
@@ -37,6 +38,7 @@ struct Seen {
     told_whole: u32,
     applied: u32,
     duplicates: u32,
+    together: u32,
     excess_releases: u32,
     rebased: u32,
     saturated: u32,
@@ -131,15 +133,18 @@ impl Run {
                     self.seen.denied += 1;
                 }
             }
-            Operation::Settle(report) => {
-                let expected = self.model.settle(&report, now);
-                let got = self.store.settle(&report).await;
-                let got = got.unwrap_or_else(|error| panic!("{error}: {}", self.place));
-                self.same("settlement", &got, &expected);
-                self.seen.applied += got.applied;
-                self.seen.duplicates += got.duplicates;
-                self.seen.excess_releases += got.excess_releases;
-                self.seen.rebased += got.rebased;
+            Operation::Settle(reports) => {
+                let expected = self.model.settle(&reports, now);
+                let got = join_all(reports.iter().map(|report| self.store.settle(report))).await;
+                for (got, expected) in got.into_iter().zip(expected) {
+                    let got = got.unwrap_or_else(|error| panic!("{error}: {}", self.place));
+                    self.same("settlement", &got, &expected);
+                    self.seen.applied += got.applied;
+                    self.seen.duplicates += got.duplicates;
+                    self.seen.excess_releases += got.excess_releases;
+                    self.seen.rebased += got.rebased;
+                }
+                self.seen.together += u32::from(reports.len() > 1);
             }
             Operation::Usage(accounts) => {
                 let expected = self.model.usage(&accounts, now);
@@ -192,9 +197,10 @@ async fn agree(servers: Servers, length: Duration, operations: u32) {
             run.step().await;
         }
         println!("seed {seed}, {length:?}: {:?}", run.seen);
-        let Seen { allowed, denied, told_whole, applied, duplicates, excess_releases, rebased, saturated } =
-            run.seen;
-        for seen in [allowed, denied, told_whole, applied, duplicates, excess_releases, rebased, saturated] {
+        let Seen { allowed, denied, told_whole, applied, duplicates, together, .. } = run.seen;
+        let Seen { excess_releases, rebased, saturated, .. } = run.seen;
+        let of_reports = [applied, duplicates, together, excess_releases];
+        for seen in [allowed, denied, told_whole, rebased, saturated].into_iter().chain(of_reports) {
             assert!(seen > operations / 1000, "the operations of seed {seed} prove little");
         }
     }

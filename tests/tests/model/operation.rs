@@ -21,7 +21,8 @@ pub(crate) enum Operation {
     Pass(Duration),
     StepBack(Duration),
     Admit(Vec<Limited>, Cost),
-    Settle(Report),
+    /// Reports that arrive at the same time, in this order.
+    Settle(Vec<Report>),
     Usage(Vec<Account>),
 }
 
@@ -73,7 +74,10 @@ impl Operations {
                 let limited = accounts.into_iter().map(|account| Limited { account, bounds: self.bounds() });
                 Operation::Admit(limited.collect(), self.cost())
             }
-            60..90 => Operation::Settle(self.report(now)),
+            60..90 => {
+                let together = if self.rng.bool() { 1 } else { self.rng.usize(2..6) };
+                Operation::Settle((0..together).map(|_| self.report(now)).collect())
+            }
             _ => Operation::Usage(self.some_accounts(6)),
         }
     }

@@ -49,16 +49,21 @@ impl Reference {
         reserved
     }
 
-    pub(crate) fn settle(&mut self, report: &Report, now: Timestamp) -> Settlement {
-        if !self.is_spread {
-            return self.settle_together(report, now);
+    /// Counts reports that arrive together: each account is brought to now once, and takes them in their order.
+    pub(crate) fn settle(&mut self, reports: &[Report], now: Timestamp) -> Vec<Settlement> {
+        let mut names = Vec::<&Account>::new();
+        for entry in reports.iter().flat_map(|report| &report.entries) {
+            if !names.contains(&&entry.account) {
+                names.push(&entry.account);
+            }
         }
-        let mut settlement = Settlement::default();
-        for entry in &report.entries {
-            settlement +=
-                self.settle_together(&Report { mark: report.mark, entries: vec![entry.clone()] }, now);
+        let mut settlements = vec![Settlement::default(); reports.len()];
+        let calls: Vec<&[&Account]> =
+            if self.is_spread { names.chunks(1).collect() } else { vec![&names[..]] };
+        for names in calls {
+            self.settle_call(names, reports, now, &mut settlements);
         }
-        settlement
+        settlements
     }
 
     pub(crate) fn usage(&mut self, accounts: &[Account], now: Timestamp) -> Snapshots {
@@ -84,25 +89,35 @@ impl Reference {
         Admitted { allowed, ticks, snapshots }
     }
 
-    fn settle_together(&mut self, report: &Report, now: Timestamp) -> Settlement {
-        let names: Vec<&Account> = report.entries.iter().map(|entry| &entry.account).collect();
-        let mut opened = self.open(&names, now);
-        let mut settlement = Settlement { rebased: opened.rebased(), ..Settlement::default() };
-        let mut written = Vec::new();
-        for (ledger, entry) in opened.ledgers.iter_mut().zip(&report.entries) {
-            let settled = ledger.settle(report.mark, &entry.charges, &entry.releases, now, self.length);
-            match settled {
-                Settled::Applied { excess_releases } => {
-                    settlement.applied += 1;
-                    settlement.excess_releases += excess_releases;
+    fn settle_call(
+        &mut self,
+        names: &[&Account],
+        reports: &[Report],
+        now: Timestamp,
+        settlements: &mut [Settlement],
+    ) {
+        let mut opened = self.open(names, now);
+        let mut written = vec![false; names.len()];
+        for (at, name) in names.iter().enumerate() {
+            let mut rebased = u32::from(opened.rebased[at]);
+            for (report, settlement) in reports.iter().zip(&mut *settlements) {
+                let Some(entry) = report.entries.iter().find(|entry| entry.account == **name) else {
+                    continue;
+                };
+                let ledger = &mut opened.ledgers[at];
+                match ledger.settle(report.mark, &entry.charges, &entry.releases, now, self.length) {
+                    Settled::Applied { excess_releases } => {
+                        settlement.applied += 1;
+                        settlement.excess_releases += excess_releases;
+                        written[at] = true;
+                    }
+                    Settled::Duplicate => settlement.duplicates += 1,
+                    Settled::TooManySources => panic!("so many sources are not in the operations"),
                 }
-                Settled::Duplicate => settlement.duplicates += 1,
-                Settled::TooManySources => panic!("so many sources are not in the operations"),
+                settlement.rebased += std::mem::take(&mut rebased);
             }
-            written.push(settled != Settled::Duplicate);
         }
-        self.keep(&names, opened, &written);
-        settlement
+        self.keep(names, opened, &written);
     }
 
     fn usage_together(&mut self, accounts: &[Account], now: Timestamp) -> Snapshots {

@@ -12,6 +12,7 @@ mod poison;
 mod raw;
 mod safety;
 mod scripts;
+mod together;
 
 use quota_core::{Account, Cost, PerResource, Resource};
 use quota_server::store::{Admitted, Entry, Limited, RedisStore, Report, Store, StoreError};

@@ -74,7 +74,7 @@ async fn f02_a_flush_of_the_scripts_is_an_error_to_nobody() {
         raw.run::<()>(&["SCRIPT", "FLUSH"]).await;
         load.goes_on().await;
         let loads = raw.calls("script|load").await;
-        assert!((1..=POOL_SIZE as u64).contains(&loads), "{loads} loads in round {round}");
+        assert!((1..=CALLERS as u64).contains(&loads), "{loads} loads in round {round}");
     }
     load.end().await;
 }

@@ -23,7 +23,7 @@ fn the_defaults_are_those_of_the_public_interface() {
     assert_eq!(config.store.url, StoreUrl::Memory);
     assert_eq!(config.store.deadline, Duration::from_millis(50));
     assert_eq!(config.store.fail, FailPolicy::Open);
-    assert_eq!((config.store.pool_size, config.store.max_accounts), (16, 1_000_000));
+    assert_eq!((config.store.pool_size, config.store.max_accounts), (2, 1_000_000));
     assert_eq!(config.window.length(), Duration::from_secs(60));
     assert_eq!(config.ip.ipv6_prefix.bits(), 64);
     assert_eq!(config.shutdown.drain, Duration::ZERO);

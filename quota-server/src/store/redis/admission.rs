@@ -7,10 +7,11 @@ use std::slice;
 
 use futures::future::join_all;
 use quota_core::{Account, Cost, Release, Timestamp};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::{RedisStore, codec, keys};
-use crate::store::{Admitted, Entry, Limited, Report, Snapshots, Store as _, StoreError};
+use super::pool::{Lane, Terms};
+use super::{RedisStore, codec, keys, parts};
+use crate::store::{Admitted, Entry, Limited, Report, Snapshots, StoreError};
 
 impl RedisStore {
     pub(super) async fn admit_all_or_none(
@@ -90,7 +91,7 @@ impl RedisStore {
             let releases = ticks.iter().map(|&tick| Release { tick, amounts }).collect();
             report.entries.push(Entry { releases, ..Entry::new(limited.account.clone()) });
         }
-        let _ = timeout_at(end, self.settle(&report)).await;
+        self.settling.alone(Terms::new(Lane::Decisions, end), parts(&report)).await;
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::RedisStore;
+use super::call::Call;
 use super::error::classify;
-use super::pool::Call;
 use crate::store::{Board, Posts, StoreError};
 
 /// How many posts are asked for in one round trip.
@@ -23,7 +23,7 @@ impl RedisStore {
         let key = key(board, &name);
         let mut written = redis::cmd("SET");
         written.arg(&key).arg(content).arg("EX").arg(lifetime.as_secs());
-        self.connections.run_aside(&key, Call::Command(&written)).await
+        self.connections.run_aside(&key, written.into()).await
     }
 
     pub(super) async fn read_posts(&self, board: Board, within: Duration) -> Result<Posts, StoreError> {
@@ -39,17 +39,16 @@ impl RedisStore {
 
     /// What is stored at the keys, but for those that are gone. GETRANGE, which the scripts need too, spares a right.
     async fn read(&self, keys: &[String]) -> Result<Vec<Vec<u8>>, StoreError> {
-        let content = |key: &str| {
+        let content = |key: &String| {
             let mut asked = redis::cmd("GETRANGE");
             asked.arg(key).arg(0).arg(-1);
-            asked
+            (key.clone(), Call::from(asked))
         };
         let (mut contents, mut bytes) = (Vec::new(), 0);
         for keys in keys.chunks(KEYS_AT_ONCE) {
-            for answer in self.connections.read_each(keys, content).await? {
-                let content: Vec<u8> = answer
-                    .and_then(|value| Ok(redis::from_redis_value(value)?))
-                    .map_err(|error| classify(&error))?;
+            for answer in self.connections.run_each_aside(keys.iter().map(content).collect()).await {
+                let content: Vec<u8> =
+                    redis::from_redis_value(answer?).map_err(|error| classify(&error.into()))?;
                 bytes += content.len();
                 contents.extend(Some(content).filter(|content| !content.is_empty()));
             }

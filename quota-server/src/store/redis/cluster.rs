@@ -11,22 +11,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::future::join_all;
 use parking_lot::RwLock;
 use redis::cluster_routing::Slot;
-use redis::{
-    Cmd, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo as _, RedisResult, Value,
-};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisError, RedisResult, Value};
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use self::layout::{Address, Layout, Redirect};
+use super::call::Call;
 use super::error::classify;
-use super::pool::{Call, Pool};
+use super::pool::{Lane, Pool, Sizing, Terms};
 use crate::store::{Cause, StoreError};
 
 /// A slot that moves is passed on twice, and a script that the new node does not know yet takes as much again.
-const MOST_REDIRECTIONS: usize = 5;
+const MOST_REDIRECTIONS: u32 = 5;
 
 /// How long one node may take to tell of all.
 const LAYOUT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,12 +40,18 @@ const MOST_NAMES: usize = 4096;
 /// The connections to a Cluster.
 pub(super) struct Cluster(Arc<Nodes>);
 
+/// Where a call is run next, and whether as one that another node has sent.
+struct Step {
+    at: Address,
+    asking: bool,
+}
+
 struct Nodes {
     /// Those that the configuration names.
     first: Vec<Address>,
     /// How each is spoken to, but for its address.
     template: ConnectionInfo,
-    pool_size: usize,
+    sizing: Sizing,
     layout: RwLock<Layout>,
     /// Set once a layout is known. Of those who come before, one asks for it, and the others wait for that.
     known: OnceCell<()>,
@@ -55,7 +61,7 @@ struct Nodes {
 }
 
 impl Cluster {
-    pub(super) fn new(nodes: &[Box<str>], pool_size: usize) -> Result<Self, StoreError> {
+    pub(super) fn new(nodes: &[Box<str>], sizing: Sizing) -> Result<Self, StoreError> {
         let infos = nodes.iter().map(|url| (&**url).into_connection_info()).collect::<RedisResult<Vec<_>>>();
         let infos = infos.map_err(|error| classify(&error))?;
         let first = infos.iter().filter_map(|info| Address::of(info.addr())).collect();
@@ -64,7 +70,7 @@ impl Cluster {
         Ok(Self(Arc::new(Nodes {
             first,
             template,
-            pool_size,
+            sizing,
             layout: RwLock::default(),
             known: OnceCell::new(),
             pools: RwLock::default(),
@@ -73,65 +79,98 @@ impl Cluster {
     }
 
     /// Runs one call on the node that holds a key, and again where that says which other does.
-    pub(super) async fn call<T: FromRedisValue>(&self, key: &str, call: Call<'_>) -> Result<T, StoreError> {
-        let (mut at, mut asking, mut left) = (self.holder(key).await?, false, MOST_REDIRECTIONS);
-        loop {
-            let pool = self.0.pool(&at)?;
-            let error = match pool.call(call, asking).await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(error)) => error,
-                Err(error) => {
-                    self.doubt();
-                    return Err(error);
-                }
-            };
-            match Redirect::of(&error, &at) {
-                Some(redirect) if left > 0 => {
-                    left -= 1;
-                    (at, asking) = self.follow(redirect);
-                }
-                _ => {
-                    let error = classify(&error);
-                    if matches!(error.cause(), Cause::Connection | Cause::Readonly | Cause::Busy) {
-                        self.doubt();
-                    }
-                    return Err(error);
-                }
-            }
-        }
+    pub(super) async fn call(&self, terms: Terms, key: &str, call: &Call<'_>) -> Result<Value, StoreError> {
+        let at = self.holder(key).await?;
+        self.follow(Step { at, asking: false }, terms, call).await
     }
 
-    /// Runs a command on each key, in one round trip to each node. What has moved is asked for anew.
-    pub(super) async fn read_each(
+    /// Runs a call on each key, in one round trip to each node.
+    pub(super) async fn run_each(
         &self,
-        keys: &[String],
-        commands: &[&Cmd],
-    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
+        terms: Terms,
+        calls: &[(String, Call<'_>)],
+    ) -> Vec<Result<Value, StoreError>> {
+        let mut answers = Vec::with_capacity(calls.len());
         let mut by_holder = HashMap::<Address, Vec<usize>>::new();
-        for (place, key) in keys.iter().enumerate() {
-            by_holder.entry(self.holder(key).await?).or_default().push(place);
+        for (place, (key, _)) in calls.iter().enumerate() {
+            let holder = terms.within(self.holder(key)).await;
+            // Nil stands for the answer that its node will give.
+            answers.push(holder.map(|holder| {
+                by_holder.entry(holder).or_default().push(place);
+                Value::Nil
+            }));
         }
-        let mut answers: Vec<Option<RedisResult<Value>>> = keys.iter().map(|_| None).collect();
-        for (at, places) in by_holder {
-            let asked: Vec<&Cmd> = places.iter().filter_map(|&place| commands.get(place).copied()).collect();
-            let read = self.0.pool(&at)?.read(&asked).await.inspect_err(|_| self.doubt())?;
-            for (place, answer) in places.into_iter().zip(read) {
-                if let Some(slot) = answers.get_mut(place) {
-                    *slot = Some(answer);
-                }
+        let nodes = by_holder.into_iter().map(|(at, places)| async move {
+            let asked: Vec<&Call<'_>> = places.iter().map(|&place| &calls[place].1).collect();
+            let told = terms.within(async { Ok(self.run_at(&at, terms, &asked).await) }).await;
+            let told = told.unwrap_or_else(|error| {
+                self.doubt();
+                vec![Err(error); asked.len()]
+            });
+            places.into_iter().zip(told)
+        });
+        for (place, answer) in join_all(nodes).await.into_iter().flatten() {
+            answers[place] = answer;
+        }
+        answers
+    }
+
+    /// Runs calls on a node in one round trip. Those that it sends elsewhere follow, each for itself.
+    async fn run_at(
+        &self,
+        at: &Address,
+        terms: Terms,
+        calls: &[&Call<'_>],
+    ) -> Vec<Result<Value, StoreError>> {
+        let told = match self.0.pool(at) {
+            Ok(pool) => pool.calls(terms, calls).await,
+            Err(error) => Err(error),
+        };
+        let told = match told {
+            Ok(told) => told,
+            Err(error) => {
+                self.doubt();
+                return vec![Err(error); calls.len()];
+            }
+        };
+        let followed = told.into_iter().zip(calls).map(|(answer, call)| async move {
+            match answer {
+                Ok(answer) => Ok(answer),
+                Err(error) => self.follow(self.next(&error, at)?, terms, call).await,
+            }
+        });
+        join_all(followed).await
+    }
+
+    /// Runs a call where it is to be run, and again where that sends it elsewhere.
+    async fn follow(&self, mut step: Step, terms: Terms, call: &Call<'_>) -> Result<Value, StoreError> {
+        for _ in 0..=MOST_REDIRECTIONS {
+            let called = self.0.pool(&step.at)?.call(terms, call, step.asking).await;
+            match called.inspect_err(|_| self.doubt())? {
+                Ok(answer) => return Ok(answer),
+                Err(error) => step = self.next(&error, &step.at)?,
             }
         }
-        let mut all = Vec::with_capacity(keys.len());
-        for ((key, command), answer) in keys.iter().zip(commands).zip(answers) {
-            all.push(match answer {
-                Some(Err(error)) if error.redirect_node().is_some() => {
-                    Ok(self.call(key, Call::Command(command)).await?)
+        Err(StoreError::Refused("nodes that send a call from one to the other".to_owned(), Cause::Busy))
+    }
+
+    /// Where a node sends a call that it has not run. The error: nowhere.
+    fn next(&self, error: &RedisError, said_by: &Address) -> Result<Step, StoreError> {
+        match Redirect::of(error, said_by) {
+            Some(Redirect::Moved(slot, at)) => {
+                self.0.layout.write().moved(slot, at.clone());
+                self.doubt();
+                Ok(Step { at, asking: false })
+            }
+            Some(Redirect::Ask(at)) => Ok(Step { at, asking: true }),
+            None => {
+                let error = classify(error);
+                if matches!(error.cause(), Cause::Connection | Cause::Readonly | Cause::Busy) {
+                    self.doubt();
                 }
-                Some(answer) => answer,
-                None => Ok(Value::Nil),
-            });
+                Err(error)
+            }
         }
-        Ok(all)
     }
 
     /// Of each node that holds slots, a key of this name that it holds.
@@ -168,18 +207,6 @@ impl Cluster {
             StoreError::Refused("no node of the Cluster holds the slot".to_owned(), Cause::Busy)
         })
     }
-
-    /// Where to ask next, and whether as one who was sent.
-    fn follow(&self, redirect: Redirect) -> (Address, bool) {
-        match redirect {
-            Redirect::Moved(slot, address) => {
-                self.0.layout.write().moved(slot, address.clone());
-                self.doubt();
-                (address, false)
-            }
-            Redirect::Ask(address) => (address, true),
-        }
-    }
 }
 
 impl Nodes {
@@ -193,10 +220,9 @@ impl Nodes {
             asked.spawn(async move {
                 let mut slots = redis::cmd("CLUSTER");
                 slots.arg("SLOTS");
-                let told = pool.call::<Value>(Call::Command(&slots), false);
-                let told = timeout(LAYOUT_TIMEOUT, told)
-                    .await
-                    .map_err(|_| StoreError::Timeout(LAYOUT_TIMEOUT))??;
+                let slots = Call::from(slots);
+                let terms = Terms::new(Lane::Aside, Instant::now() + LAYOUT_TIMEOUT);
+                let told = terms.within(pool.call(terms, &slots, false)).await?;
                 let told = told.map_err(|error| classify(&error))?;
                 Layout::told(&told, &address).ok_or_else(|| {
                     StoreError::Refused("a node that knows of no slots".to_owned(), Cause::Busy)
@@ -236,7 +262,7 @@ impl Nodes {
             },
             _ => ConnectionAddr::Tcp(address.host.to_string(), address.port),
         });
-        let pool = Pool::to(info, None, self.pool_size)?;
+        let pool = Pool::to(info, None, self.sizing)?;
         Ok(self.pools.write().entry(address.clone()).or_insert(pool).clone())
     }
 }

@@ -1,22 +1,36 @@
 //! Arguments and replies of the scripts, as the header of each describes them.
 
 use quota_core::{
-    Account, BUCKET_CAP, Bucket, Charge, Cost, Limit, Mark, Mode, PerResource, Release, Resource, Settled,
-    Snapshot, Tick, Timestamp, Usage, Window,
+    Account, BUCKET_CAP, Bucket, Cost, Limit, Mark, Mode, PerResource, Resource, Settled, Snapshot, Tick,
+    Timestamp, Usage, Window,
 };
 use redis::Value;
 
-use crate::store::{Admitted, Entry, Limited, Settlement, Snapshots, StoreError};
+use crate::store::{Admitted, Entry, Limited, Snapshots, StoreError};
 
 /// The head of a value, and each closed bucket after it.
 const HEAD: usize = 42;
 const CLOSED: usize = 16;
+
+/// A report's head with its mark, a charge and a release.
+const REPORT: usize = 5 + 14;
+const CHARGE: usize = 20;
+const RELEASE: usize = 21;
 
 /// The longest age that a script takes, in microseconds.
 const MAX_AGE_MICROS: u64 = (1 << 40) - 1;
 
 /// Stands for no limit: above every sum.
 const UNLIMITED: u64 = (1 << 48) - 1;
+
+/// What became of a report on one account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// `None`: what is stored of the account cannot be read.
+    pub(super) settled: Option<Settled>,
+    /// Windows that were dated back.
+    pub(super) rebased: u32,
+}
 
 pub(super) fn price(price: Cost) -> Vec<u8> {
     let mut packed = Vec::with_capacity(15);
@@ -37,48 +51,27 @@ pub(super) fn bounds(accounts: &[Limited]) -> Vec<u8> {
     packed
 }
 
-pub(super) fn mark(mark: Option<Mark>) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(14);
+/// What a report says of an account.
+pub(super) fn report(mark: Option<Mark>, entry: &Entry) -> Vec<u8> {
+    let Entry { charges, releases, .. } = entry;
+    let mut packed = Vec::with_capacity(REPORT + CHARGE * charges.len() + RELEASE * releases.len());
+    packed.push(u8::from(mark.is_some()));
+    push(&mut packed, charges.len() as u64, 2);
+    push(&mut packed, releases.len() as u64, 2);
     if let Some(mark) = mark {
         packed.extend_from_slice(mark.source.as_bytes());
         push(&mut packed, mark.sequence, 7);
     }
-    packed
-}
-
-pub(super) fn charges(charges: &[Charge]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(20 * charges.len());
     for charge in charges {
         // Above 12 days an age does not fit; below an hour it counts at all.
         push(&mut packed, u64::try_from(charge.age.as_micros()).unwrap_or(u64::MAX).min(MAX_AGE_MICROS), 5);
         amounts(&mut packed, charge.cost);
     }
-    packed
-}
-
-pub(super) fn releases(releases: &[Release]) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(21 * releases.len());
     for release in releases {
         push(&mut packed, release.tick, 6);
         amounts(&mut packed, release.amounts);
     }
     packed
-}
-
-/// Cuts a report into calls of at most so many accounts and charges; each entry alone is within the bound.
-pub(super) fn chunks(entries: &[Entry], accounts: usize, charges: usize) -> Vec<&[Entry]> {
-    let (mut chunks, mut start, mut size) = (Vec::new(), 0, 0);
-    for (at, entry) in entries.iter().enumerate() {
-        let more = entry.charges.len().max(entry.releases.len());
-        if at > start && (at - start == accounts || size + more > charges) {
-            chunks.push(&entries[start..at]);
-            (start, size) = (at, 0);
-        }
-        size += more;
-    }
-    chunks.push(&entries[start..]);
-    chunks.retain(|chunk| !chunk.is_empty());
-    chunks
 }
 
 pub(super) fn admitted<'a>(
@@ -101,27 +94,31 @@ pub(super) fn snapshots<'a>(
     states_of(seconds, micros, rebased, states, accounts)
 }
 
-/// Adds what became of one call; an account that failed is the error, after all others are counted.
-pub(super) fn settled<'a>(
-    reply: &[Value],
-    accounts: impl IntoIterator<Item = &'a Account>,
-    settlement: &mut Settlement,
-) -> Result<(), StoreError> {
-    let [rebased, excess, Value::BulkString(status)] = reply else { return Err(malformed("settle: shape")) };
-    settlement.rebased += small(rebased)?;
-    settlement.excess_releases += small(excess)?;
-    let mut status = status.iter();
-    let mut outcome = Ok(());
-    for account in accounts {
-        outcome = outcome.and(match status.next() {
-            Some(b'A') => settlement.count(account, Settled::Applied { excess_releases: 0 }),
-            Some(b'D') => settlement.count(account, Settled::Duplicate),
-            Some(b'F') => settlement.count(account, Settled::TooManySources),
-            Some(b'U') => Err(StoreError::Corrupt(account.clone())),
-            _ => Err(malformed("settle: status")),
-        });
+/// What became of reports, of which there are so many on each account of a call.
+pub(super) fn outcomes(
+    reply: &Value,
+    reports: impl IntoIterator<Item = usize>,
+) -> Result<Vec<Outcome>, StoreError> {
+    let Value::BulkString(told) = reply else { return Err(malformed("settle: no string")) };
+    let mut told = told.iter().copied();
+    let mut next = || told.next().ok_or_else(|| malformed("settle: too short"));
+    let mut outcomes = Vec::new();
+    for reports in reports {
+        // That the account was dated back is told with the first.
+        let mut rebased = u32::from(next()?);
+        for _ in 0..reports {
+            let (status, excess) = (next()?, u16::from_le_bytes([next()?, next()?]));
+            let settled = match status {
+                b'A' => Some(Settled::Applied { excess_releases: excess.into() }),
+                b'D' => Some(Settled::Duplicate),
+                b'F' => Some(Settled::TooManySources),
+                b'U' => None,
+                _ => return Err(malformed("settle: status")),
+            };
+            outcomes.push(Outcome { settled, rebased: std::mem::take(&mut rebased) });
+        }
     }
-    outcome
+    Ok(outcomes)
 }
 
 fn states_of<'a>(

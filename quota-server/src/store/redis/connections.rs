@@ -1,11 +1,12 @@
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue, RedisResult, Value};
-use tokio::time::{Instant, timeout_at};
+use redis::{FromRedisValue, Value};
+use tokio::time::Instant;
 
+use super::call::Call;
 use super::cluster::Cluster;
 use super::error::classify;
-use super::pool::{Call, Pool};
+use super::pool::{Lane, Pool, Sizing, Terms};
 use super::sentinel::Sentinel;
 use crate::config::{self, RedisServers};
 use crate::store::{Cause, StoreError};
@@ -30,15 +31,15 @@ enum Servers {
 
 impl Connections {
     pub(super) fn new(settings: &config::Store, url: &config::RedisUrl) -> Result<Self, StoreError> {
-        let size = settings.pool_size;
+        let sizing = Sizing { decisions: settings.pool_size, patience: settings.deadline };
         let servers = match url.expose() {
-            RedisServers::Single(url) => Servers::Single(Pool::to(&**url, None, size)?),
+            RedisServers::Single(url) => Servers::Single(Pool::to(&**url, None, sizing)?),
             RedisServers::Sentinel { sentinels, name, server } => {
                 let sentinel =
                     Sentinel::new(sentinels, name, server, url.tls()).map_err(|error| classify(&error))?;
-                Servers::Single(Pool::to(&**server, Some(sentinel), size)?)
+                Servers::Single(Pool::to(&**server, Some(sentinel), sizing)?)
             }
-            RedisServers::Cluster(nodes) => Servers::Cluster(Cluster::new(nodes, size)?),
+            RedisServers::Cluster(nodes) => Servers::Cluster(Cluster::new(nodes, sizing)?),
         };
         Ok(Self { servers, deadline: settings.deadline, tls: url.tls() })
     }
@@ -48,13 +49,38 @@ impl Connections {
         Instant::now() + self.deadline
     }
 
-    /// Runs one call on what is stored at a key, within the deadline, waiting for a connection included.
+    /// When what no decision waits for must have ended that begins now.
+    pub(super) fn aside(&self) -> Instant {
+        Instant::now() + self.deadline.max(ASIDE_TIMEOUT)
+    }
+
+    /// When a flush of reports must have ended that begins now. A node of a Cluster that does not answer holds up the reports on
+    /// the others for a part of their time: for the flush that they come during, and their own.
+    pub(super) fn flush(&self) -> Instant {
+        let part = if self.are_many() { 4 } else { 1 };
+        Instant::now() + self.deadline.max(ASIDE_TIMEOUT) / part
+    }
+
+    /// Runs one call on what is stored at a key, until a moment, waiting for a connection included.
     ///
     /// It is never sent twice, but where a node of a Cluster says that the key is elsewhere, and has done nothing. A
     /// connection that broke, or that leads to a server which takes no writes any more, is dropped with its first error, so
     /// that the next call makes a new one, which may lead to another server.
-    pub(super) async fn run<T: FromRedisValue>(&self, key: &str, call: Call<'_>) -> Result<T, StoreError> {
-        self.run_until(self.deadline(), key, call).await
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        terms: Terms,
+        key: &str,
+        call: Call<'_>,
+    ) -> Result<T, StoreError> {
+        let answer = match &self.servers {
+            Servers::Single(pool) => {
+                let called = terms.within(pool.call(terms, &call, false)).await?;
+                called.map_err(|error| classify(&error))
+            }
+            Servers::Cluster(cluster) => terms.within(cluster.call(terms, key, &call)).await,
+        };
+        let answer = answer.inspect_err(|error| self.doubt(error))?;
+        redis::from_redis_value(answer).map_err(|error| classify(&error.into()))
     }
 
     /// The same for what no decision waits for.
@@ -63,17 +89,18 @@ impl Connections {
         key: &str,
         call: Call<'_>,
     ) -> Result<T, StoreError> {
-        self.run_until(self.aside(), key, call).await
+        self.run(Terms::new(Lane::Aside, self.aside()), key, call).await
     }
 
-    /// The same with time enough for a first connection. One to a port without TLS, which never answers a handshake,
-    /// is an error that waiting does not mend.
+    /// The same as a decision, with time enough for a first connection. One to a port without TLS, which never answers a
+    /// handshake, is an error that waiting does not mend.
     pub(super) async fn run_first<T: FromRedisValue>(
         &self,
         key: &str,
         call: Call<'_>,
     ) -> Result<T, StoreError> {
-        match self.run_until(Instant::now() + CONNECT_TIMEOUT, key, call).await {
+        let terms = Terms::new(Lane::Decisions, Instant::now() + CONNECT_TIMEOUT);
+        match self.run(terms, key, call).await {
             Err(StoreError::Timeout(_)) if self.tls => {
                 Err(StoreError::Refused("no answer to the TLS handshake".to_owned(), Cause::Denied))
             }
@@ -81,58 +108,42 @@ impl Connections {
         }
     }
 
-    /// The same until a moment.
-    pub(super) async fn run_until<T: FromRedisValue>(
+    /// Runs calls, each on what is stored at its key. Those on one server take one round trip, and what fails on one is no
+    /// reason to know nothing of the others.
+    pub(super) async fn run_each(
         &self,
-        end: Instant,
-        key: &str,
-        call: Call<'_>,
-    ) -> Result<T, StoreError> {
-        let began = Instant::now();
-        let called = async {
-            match &self.servers {
-                Servers::Single(pool) => pool.call(call, false).await?.map_err(|error| classify(&error)),
-                Servers::Cluster(cluster) => cluster.call(key, call).await,
+        terms: Terms,
+        calls: &[(String, Call<'_>)],
+    ) -> Vec<Result<Value, StoreError>> {
+        match &self.servers {
+            Servers::Cluster(cluster) => cluster.run_each(terms, calls).await,
+            Servers::Single(pool) => {
+                let all: Vec<&Call<'_>> = calls.iter().map(|(_, call)| call).collect();
+                match terms.within(pool.calls(terms, &all)).await {
+                    Ok(told) => {
+                        told.into_iter().map(|answer| answer.map_err(|error| classify(&error))).collect()
+                    }
+                    Err(error) => vec![Err(error); calls.len()],
+                }
             }
-        };
-        timeout_at(end, called).await.unwrap_or_else(|_| {
-            self.doubt();
-            Err(StoreError::Timeout(end - began))
-        })
+        }
     }
 
-    /// Runs a command that reads one key, on each of many keys, for what no decision waits for. Those on one server take
-    /// one round trip.
-    pub(super) async fn read_each(
+    /// The same for what no decision waits for.
+    pub(super) async fn run_each_aside(
         &self,
-        keys: &[String],
-        command: impl Fn(&str) -> Cmd,
-    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let commands: Vec<Cmd> = keys.iter().map(|key| command(key)).collect();
-        let commands: Vec<&Cmd> = commands.iter().collect();
-        let end = self.aside();
-        let called = async {
-            match &self.servers {
-                Servers::Single(pool) => pool.read(&commands).await,
-                Servers::Cluster(cluster) => cluster.read_each(keys, &commands).await,
-            }
-        };
-        timeout_at(end, called).await.unwrap_or_else(|_| {
-            self.doubt();
-            Err(StoreError::Timeout(self.deadline.max(ASIDE_TIMEOUT)))
-        })
+        calls: Vec<(String, Call<'_>)>,
+    ) -> Vec<Result<Value, StoreError>> {
+        self.run_each(Terms::new(Lane::Aside, self.aside()), &calls).await
     }
 
     /// Of each server that takes writes, a key that it holds.
     pub(super) async fn key_of_each(&self, key: &str) -> Result<Vec<String>, StoreError> {
         match &self.servers {
             Servers::Single(_) => Ok(vec![key.to_owned()]),
-            Servers::Cluster(cluster) => timeout_at(self.aside(), cluster.key_of_each(key))
-                .await
-                .unwrap_or(Err(StoreError::Timeout(self.deadline.max(ASIDE_TIMEOUT)))),
+            Servers::Cluster(cluster) => {
+                Terms::new(Lane::Aside, self.aside()).within(cluster.key_of_each(key)).await
+            }
         }
     }
 
@@ -141,13 +152,9 @@ impl Connections {
         matches!(self.servers, Servers::Cluster(_))
     }
 
-    fn aside(&self) -> Instant {
-        Instant::now() + self.deadline.max(ASIDE_TIMEOUT)
-    }
-
     /// A node that does not answer may have handed over to another.
-    fn doubt(&self) {
-        if let Servers::Cluster(cluster) = &self.servers {
+    fn doubt(&self, error: &StoreError) {
+        if let (Servers::Cluster(cluster), StoreError::Timeout(_)) = (&self.servers, error) {
             cluster.doubt();
         }
     }

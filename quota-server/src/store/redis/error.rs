@@ -22,6 +22,7 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
         ) => Cause::Busy,
         (ErrorKind::MasterNameNotFoundBySentinel, _) => Cause::Busy,
         (_, Some("OOM")) => Cause::Memory,
+        (_, Some("WRONGTYPE")) => Cause::Corrupt,
         _ => return StoreError::Malformed(error.to_string()),
     };
     StoreError::Refused(error.to_string(), cause)

@@ -6,8 +6,8 @@ use quota_core::Timestamp;
 use redis::Value;
 
 use super::RedisStore;
+use super::call::Call;
 use super::codec::{integer, malformed, timestamp};
-use super::pool::Call;
 use crate::store::StoreError;
 
 /// The names of an index.
@@ -33,16 +33,15 @@ impl RedisStore {
         lifetime: Duration,
         most: usize,
     ) -> Result<bool, StoreError> {
-        let mut call = self.scripts.register.key(index);
-        call.arg(name).arg(lifetime.as_secs()).arg(most);
-        let noted: Value = self.connections.run_aside(index, Call::Script(&call)).await?;
+        let call = Call::script(&self.scripts.register, &[index]);
+        let call = call.arg(name).arg(lifetime.as_secs()).arg(most);
+        let noted: Value = self.connections.run_aside(index, call).await?;
         Ok(integer(&noted)? == 1)
     }
 
     pub(super) async fn registered(&self, index: &str, most: usize) -> Result<Registered, StoreError> {
-        let mut call = self.scripts.registered.key(index);
-        call.arg(most);
-        let reply: Vec<Value> = self.connections.run_aside(index, Call::Script(&call)).await?;
+        let call = Call::script(&self.scripts.registered, &[index]).arg(most);
+        let reply: Vec<Value> = self.connections.run_aside(index, call).await?;
         let [seconds, micros, names @ ..] = &reply[..] else {
             return Err(malformed("registered: too short"));
         };

@@ -1,111 +1,113 @@
-use deadpool::Runtime;
-use deadpool::managed::{self, Object, PoolError};
-use redis::aio::MultiplexedConnection;
-use redis::io::tcp::TcpSettings;
-use redis::{
-    AsyncConnectionConfig, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult,
-    ScriptInvocation, Value,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use redis::{IntoConnectionInfo, RedisResult, Value};
+use tokio::time::{Instant, timeout_at};
+
+use super::call::Call;
+use super::connector::Connector;
 use super::error::classify;
-use super::manager::Manager;
+use super::line::{Line, MOST_CALLS};
 use super::sentinel::Sentinel;
-use crate::store::{Cause, StoreError};
+use crate::store::StoreError;
 
-/// What is asked of one key: one command or script, which does all or nothing.
-#[derive(Clone, Copy)]
-pub(super) enum Call<'a> {
-    Script(&'a ScriptInvocation<'a>),
-    Command(&'a Cmd),
+/// What a call is for. What takes long keeps nobody waiting who asks for something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// What a request waits for.
+    Decisions,
+    /// What was spent.
+    Reports,
+    /// All else, some of which is large.
+    Aside,
 }
 
-/// The connections to one server: bounded, made when they are needed, dropped when they prove bad.
+/// What a call is for, and when it must have ended.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    lane: Lane,
+    began: Instant,
+    end: Instant,
+}
+
+/// How connections are had.
+#[derive(Clone, Copy)]
+pub(super) struct Sizing {
+    /// Connections of decisions.
+    pub(super) decisions: usize,
+    /// How long one that is in doubt may take to answer.
+    pub(super) patience: Duration,
+}
+
+/// The connections to one server: few, each shared by all calls of a kind, made when they are needed.
 #[derive(Clone)]
-pub(super) struct Pool(managed::Pool<Manager>);
+pub(super) struct Pool(Arc<Lines>);
+
+struct Lines {
+    decisions: Vec<Line>,
+    next: AtomicUsize,
+    reports: Line,
+    aside: Line,
+}
+
+impl Terms {
+    pub(super) fn new(lane: Lane, end: Instant) -> Self {
+        Self { lane, began: Instant::now(), end }
+    }
+
+    /// What comes of a call that must have ended by then.
+    pub(super) async fn within<T>(
+        self,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        timeout_at(self.end, call).await.unwrap_or_else(|_| Err(StoreError::Timeout(self.end - self.began)))
+    }
+}
 
 impl Pool {
     /// To the server at an address, or to the one that Sentinel names.
     pub(super) fn to(
         address: impl IntoConnectionInfo,
         sentinel: Option<Sentinel>,
-        size: usize,
+        sizing: Sizing,
     ) -> Result<Self, StoreError> {
-        // Every call has its own deadline, in which a connection is made and answers.
-        let timeouts = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let address = address.into_connection_info().map_err(|error| classify(&error))?;
-        let manager =
-            Manager::new(without_delay(address), sentinel, timeouts).map_err(|error| classify(&error))?;
-        let pool = managed::Pool::builder(manager)
-            .max_size(size)
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|error| StoreError::Unreachable(error.to_string()))?;
-        Ok(Self(pool))
+        let connector =
+            Arc::new(Connector::new(address, sentinel, MOST_CALLS).map_err(|error| classify(&error))?);
+        let line = || Line::new(Arc::clone(&connector), sizing.patience);
+        let decisions = (0..sizing.decisions).map(|_| line()).collect();
+        Ok(Self(Arc::new(Lines { decisions, next: AtomicUsize::new(0), reports: line(), aside: line() })))
     }
 
-    /// Runs one call on a connection, as one that a node has sent where it is `asking`. The outer error: there is none.
-    pub(super) async fn call<T: FromRedisValue>(
+    /// Runs one call, as one that a node has sent where it is `asking`. The outer error: there is no connection, or it broke.
+    pub(super) async fn call(
         &self,
-        call: Call<'_>,
+        terms: Terms,
+        call: &Call<'_>,
         asking: bool,
-    ) -> Result<RedisResult<T>, StoreError> {
-        let mut link = self.0.get().await.map_err(from_pool)?;
-        let result = call.run_on(&mut link.connection, asking).await;
-        settle(link, result.as_ref().err());
-        Ok(result)
+    ) -> Result<RedisResult<Value>, StoreError> {
+        let answers = self.line(terms.lane).run(terms.end, &[call], asking).await;
+        let answer = answers.map_err(|error| classify(&error))?.pop();
+        answer.ok_or_else(|| StoreError::Malformed("no answer".to_owned()))
     }
 
-    /// Runs commands in one round trip; one that fails is no reason to know nothing of the others.
-    pub(super) async fn read(&self, commands: &[&Cmd]) -> Result<Vec<RedisResult<Value>>, StoreError> {
-        let mut asked = redis::pipe();
-        for command in commands {
-            asked.add_command((*command).clone());
+    /// Runs calls in one round trip; one that fails is no reason to know nothing of the others.
+    pub(super) async fn calls(
+        &self,
+        terms: Terms,
+        calls: &[&Call<'_>],
+    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
+        self.line(terms.lane).run(terms.end, calls, false).await.map_err(|error| classify(&error))
+    }
+
+    fn line(&self, lane: Lane) -> &Line {
+        let Lines { decisions, next, reports, aside } = &*self.0;
+        match lane {
+            Lane::Decisions => decisions
+                .get(next.fetch_add(1, Ordering::Relaxed) % decisions.len().max(1))
+                .unwrap_or(reports),
+            Lane::Reports => reports,
+            Lane::Aside => aside,
         }
-        let mut link = self.0.get().await.map_err(from_pool)?;
-        let result = asked.ignore_errors().query_async(&mut link.connection).await;
-        settle(link, result.as_ref().err());
-        result.map_err(|error| classify(&error))
-    }
-}
-
-impl Call<'_> {
-    async fn run_on<T: FromRedisValue>(
-        self,
-        connection: &mut MultiplexedConnection,
-        asking: bool,
-    ) -> RedisResult<T> {
-        if asking {
-            redis::cmd("ASKING").exec_async(connection).await?;
-        }
-        match self {
-            Self::Script(script) => script.invoke_async(connection).await,
-            Self::Command(command) => command.query_async(connection).await,
-        }
-    }
-}
-
-/// Gives a connection back whose call has ended, unless it is of no use any more.
-fn settle(mut link: Object<Manager>, error: Option<&RedisError>) {
-    link.answered = true;
-    if error.is_some_and(proves_bad) {
-        drop(Object::take(link));
-    }
-}
-
-fn without_delay(address: ConnectionInfo) -> ConnectionInfo {
-    address.set_tcp_settings(TcpSettings::default().set_nodelay(true))
-}
-
-/// Whether a call that ended so shows that its connection is of no use any more. One to a node that has handed a slot over is.
-fn proves_bad(error: &RedisError) -> bool {
-    let cause = classify(error).cause();
-    error.redirect_node().is_none()
-        && matches!(cause, Cause::Connection | Cause::Readonly | Cause::Busy | Cause::Denied)
-}
-
-fn from_pool(error: PoolError<RedisError>) -> StoreError {
-    match error {
-        PoolError::Backend(error) => classify(&error),
-        other => StoreError::Unreachable(other.to_string()),
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use redis::FromRedisValue;
 
-use super::pool::Call;
 use super::{PROBE, RedisStore};
 use crate::store::{Cause, Danger, Safety, StoreError};
 
@@ -32,7 +31,7 @@ impl RedisStore {
     ) -> Result<Option<T>, StoreError> {
         let mut asked = redis::cmd(command);
         asked.arg(args);
-        match self.connections.run_aside(key, Call::Command(&asked)).await {
+        match self.connections.run_aside(key, asked.into()).await {
             Err(error) if matches!(error.cause(), Cause::Denied | Cause::Malformed) => Ok(None),
             answer => answer.map(Some),
         }

@@ -1,5 +1,3 @@
-use redis::Script;
-
 const WINDOW: &str = include_str!("../../../../lua/window.lua");
 const ADMIT: &str = include_str!("../../../../lua/admit.lua");
 const SETTLE: &str = include_str!("../../../../lua/settle.lua");
@@ -12,6 +10,27 @@ const SAY: &str = include_str!("../../../../lua/say.lua");
 const RESTORE: &str = include_str!("../../../../lua/restore.lua");
 const REGISTER: &str = include_str!("../../../../lua/register.lua");
 const REGISTERED: &str = include_str!("../../../../lua/registered.lua");
+
+/// A script, and what a server that knows it calls it.
+pub(super) struct Script {
+    text: String,
+    digest: Box<str>,
+}
+
+impl Script {
+    fn new(text: String) -> Self {
+        let digest = redis::Script::new(&text).get_hash().into();
+        Self { text, digest }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+}
 
 /// How the scripts read the clock.
 const CLOCK: &str = "redis.call('TIME')";
@@ -40,7 +59,7 @@ impl Scripts {
     /// The scripts with a Lua expression for `{ seconds, microseconds }` in place of Redis' clock: a test moves time
     /// instead of waiting for it.
     pub fn with_clock(expression: &str) -> Self {
-        let script = |text: &str| Script::new(&text.replace(CLOCK, expression));
+        let script = |text: &str| Script::new(text.replace(CLOCK, expression));
         let of_book = |body: &str| script(&format!("{BOOK}{body}"));
         let of_accounts = |body: &str| script(&format!("{WINDOW}{body}"));
         Self {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quota_core::{Book, Said, Timestamp, Word};
-use redis::{Script, Value};
+use redis::Value;
 
 use super::RedisStore;
+use super::call::Call;
 use super::codec::{integer, malformed, push, read, small, timestamp};
-use super::pool::Call;
+use super::scripts::Script;
 use crate::store::{Heard, Saying, StoreError, Words};
 
 const KEY: &str = "q1:overrides";
@@ -74,11 +75,7 @@ impl RedisStore {
     }
 
     async fn run_on_book(&self, script: &Script, args: Vec<Vec<u8>>) -> Result<Vec<Value>, StoreError> {
-        let mut call = script.key(KEY);
-        for arg in args {
-            call.arg(arg);
-        }
-        self.connections.run_aside(KEY, Call::Script(&call)).await
+        self.connections.run_aside(KEY, Call::script(script, &[KEY]).args(args)).await
     }
 }
 
