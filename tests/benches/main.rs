@@ -7,6 +7,7 @@
     reason = "a measurement that fails is none"
 )]
 
+mod charges;
 mod checks;
 mod closed_loop;
 mod local;
@@ -49,6 +50,7 @@ async fn main() {
     redis_cpu::measure(&mut report, &redis, &plan).await;
     redis_memory::measure(&mut report, &redis).await;
     closed_loop::measure(&mut report, &redis, &plan).await;
+    charges::measure(&mut report, &redis, &plan).await;
     local::measure(&mut report, &redis, &plan).await;
     open_loop::measure(&mut report, &plan).await;
     start::measure(&mut report, &redis, &plan).await;
