@@ -18,6 +18,10 @@ use crate::store::Nodes;
 /// What is older than this is told to operators.
 const STALE: Duration = Duration::from_secs(5);
 
+/// A step that is so much earlier than the one told last is a new one, by a clock that was set back, in microseconds. No answer is on its
+/// way for as long.
+const SET_BACK: u64 = 60_000_000;
+
 /// What this server knows of the nodes, so that a check need not ask for their limits first. It is read from the store
 /// again and again ([`Quota::refresh_nodes`]); without the store, what was last known stays in force.
 pub struct NodeLimits {
@@ -70,9 +74,15 @@ impl NodeLimits {
         self.known.write().insert(name.into(), Arc::new(node));
     }
 
-    /// Whether a step has not been told yet, which it is from now on.
+    /// Whether a step has not been told yet, which it is from now on. An answer that was overtaken tells of an earlier one again.
     pub(super) fn is_news(&self, node: &str, resource: Resource, at: Timestamp) -> bool {
-        self.told.lock().entry(node.into()).or_default()[resource].replace(at) != Some(at)
+        let mut told = self.told.lock();
+        let last = &mut told.entry(node.into()).or_default()[resource];
+        let is_overtaken = last.is_some_and(|last| at <= last && last.since(at) < SET_BACK);
+        if !is_overtaken {
+            *last = Some(at);
+        }
+        !is_overtaken
     }
 
     fn replace(&self, nodes: HashMap<Box<str>, Arc<KnownNode>>) {
@@ -240,4 +250,21 @@ pub(super) fn node_limit(
     let adaptation = policy.adaptations()[resource].as_ref()?;
     let adapted = node.and_then(|node| node.limit(kind, resource));
     Some(Limit::At(adapted.unwrap_or(adaptation.ranges[kind].initial)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_news_once_whichever_answer_tells_of_it_first() {
+        let nodes = NodeLimits::default();
+        let is_news = |seconds: u64| {
+            nodes.is_news("gitaly-01", Resource::Cpu, Timestamp::from_micros(seconds * 1_000_000))
+        };
+        // The second answer was overtaken by one that told of a later step.
+        let told = [100, 101, 100, 101, 102, 101].map(is_news);
+        assert_eq!(told, [true, true, false, false, true, false]);
+        assert!(is_news(42) && !is_news(42) && is_news(43), "by a clock that was set back");
+    }
 }

@@ -38,8 +38,9 @@ impl Connector {
     }
 }
 
-/// Only RESP3 connections tell when they are closed.
+/// Only RESP3 connections tell when they are closed. The name of the library is not told: it takes a right (`CLIENT SETINFO`) that
+/// cannot be given to a user of an older Redis, and is noted where it is missing.
 fn that_tells(address: ConnectionInfo) -> ConnectionInfo {
     let settings = address.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-    address.set_redis_settings(settings)
+    address.set_redis_settings(settings.set_skip_set_lib_name())
 }
