@@ -1,8 +1,7 @@
 //! What a scenario looks like under each rule over time: a column for each rule, a row for each quantity.
 
-use std::fmt::Write as _;
-
 use quota_tests::simulate::{Scenario, Second, Trace};
+use quota_tests::svg::{Area, Svg};
 
 use crate::job::{Compared, Outcome};
 
@@ -61,15 +60,10 @@ fn refused(trace: &Trace, from: usize, until: usize) -> f64 {
 pub(crate) fn svg(compared: &Compared<'_>) -> String {
     let width = LEFT + compared.outcomes.len() as f64 * (WIDTH + GAP);
     let height = TOP + ROWS.len() as f64 * (HEIGHT + GAP) + 20.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"10\" y=\"20\" font-size=\"14\">{}</text>\n",
-        compared.scenario.title
-    );
+    let mut svg = Svg::new(width, height, &compared.scenario.title);
     for (number, outcome) in compared.outcomes.iter().enumerate() {
         let left = LEFT + number as f64 * (WIDTH + GAP);
-        text(&mut svg, left, TOP - 10.0, outcome.contender.name);
+        svg.text(left, TOP - 10.0, outcome.contender.name);
         for (at, row) in ROWS.iter().enumerate() {
             let top = TOP + at as f64 * (HEIGHT + GAP);
             let (most, label) = row.most.map_or_else(
@@ -77,14 +71,15 @@ pub(crate) fn svg(compared: &Compared<'_>) -> String {
                 |(most, label)| (most, Some(label.to_owned())),
             );
             if number == 0 {
-                text(&mut svg, 4.0, top + HEIGHT / 2.0, row.label);
-                text(&mut svg, LEFT - 30.0, top + 10.0, &label.unwrap_or_else(|| format!("{most:.0} s")));
+                svg.text(4.0, top + HEIGHT / 2.0, row.label);
+                svg.text(LEFT - 30.0, top + 10.0, &label.unwrap_or_else(|| format!("{most:.0} s")));
             }
-            panel(&mut svg, left, top, compared.scenario);
-            curve(&mut svg, left, top, most, row, &outcome.trace);
+            let area = Area { left, top, width: WIDTH, height: HEIGHT };
+            panel(&mut svg, area, compared.scenario);
+            curve(&mut svg, area, most, row, &outcome.trace);
         }
     }
-    svg + "</svg>\n"
+    svg.finish()
 }
 
 fn largest(row: &Row, outcomes: &[Outcome]) -> f64 {
@@ -98,30 +93,18 @@ fn values<'a>(row: &'a Row, trace: &'a Trace) -> impl Iterator<Item = f64> + 'a 
 }
 
 /// A frame, in which the time of heavy traffic is grey.
-fn panel(svg: &mut String, left: f64, top: f64, scenario: &Scenario) {
-    let x = |seconds: u32| WIDTH * f64::from(seconds) / f64::from(scenario.seconds);
-    writeln!(
-        svg,
-        "<rect x=\"{:.0}\" y=\"{top}\" width=\"{:.0}\" height=\"{HEIGHT}\" fill=\"#eee\"/>\
-         <rect x=\"{left}\" y=\"{top}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#888\"/>",
-        left + x(scenario.from),
-        x(scenario.until) - x(scenario.from),
-    )
-    .expect("room");
+fn panel(svg: &mut Svg, area: Area, scenario: &Scenario) {
+    let x = |seconds: u32| area.width * f64::from(seconds) / f64::from(scenario.seconds);
+    let (from, until) = (x(scenario.from), x(scenario.until));
+    svg.shade(Area { left: area.left + from, width: until - from, ..area });
+    svg.frame(area);
 }
 
-fn curve(svg: &mut String, left: f64, top: f64, most: f64, row: &Row, trace: &Trace) {
-    svg.push_str("<path fill=\"none\" stroke=\"#2471a3\" stroke-width=\"1.3\" d=\"");
+fn curve(svg: &mut Svg, area: Area, most: f64, row: &Row, trace: &Trace) {
     let bins = (trace.seconds.len() / BIN) as f64;
-    for (bin, value) in values(row, trace).enumerate() {
-        let command = if bin == 0 { 'M' } else { 'L' };
-        let x = left + WIDTH * (bin as f64 + 0.5) / bins;
-        let y = top + HEIGHT * (1.0 - (value / most).min(1.0));
-        write!(svg, "{command}{x:.0} {y:.1}").expect("room");
-    }
-    svg.push_str("\"/>\n");
-}
-
-fn text(svg: &mut String, x: f64, y: f64, label: &str) {
-    writeln!(svg, "<text x=\"{x:.0}\" y=\"{y:.0}\">{label}</text>").expect("room");
+    let point = |(bin, value): (usize, f64)| {
+        let x = area.left + area.width * (bin as f64 + 0.5) / bins;
+        (x, area.top + area.height * (1.0 - (value / most).min(1.0)))
+    };
+    svg.line("#2471a3", values(row, trace).enumerate().map(point));
 }
