@@ -1,18 +1,29 @@
-//! Checks a second, and how long one takes, where each connection asks again as soon as it has its answer.
+//! Checks a second, and how long one takes, where each connection asks again as soon as it has its answer: of this service, of
+//! a server that decides nothing, and of limitador where there is one, in turn within each round.
 
+mod figures;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::join_all;
 use hdrhistogram::Histogram;
+use quota_tests::latency::{histogram, record};
 use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, ServerProcess};
 use redis::aio::MultiplexedConnection;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::checks::{Connection, REQUESTS, histogram, record};
+use self::figures::Rounds;
+use crate::checks::{Call, Connection, REQUESTS};
+use crate::echo::Echo;
+use crate::limitador::{Limitador, Mode};
 use crate::plan::Plan;
-use crate::report::{Report, Section, Spread};
+use crate::redis_benchmark;
+use crate::report::Report;
 use crate::workload::{Accounts, shuffled};
 
 /// Each with one check in flight.
@@ -23,30 +34,13 @@ const CONNECTIONS: [usize; 3] = [1, 8, 64];
 enum Row {
     /// A method that does not exist, of the server on the memory store.
     Nothing,
+    /// A check of a server that gives each the same answer.
+    Echo,
     /// A check on the memory store.
     Memory,
     /// A check on Redis.
     Redis,
-}
-
-impl Row {
-    const ALL: [Self; 3] = [Self::Nothing, Self::Memory, Self::Redis];
-
-    fn key(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Memory => "memory",
-            Self::Redis => "redis",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Nothing => "no such method",
-            Self::Memory => "check on memory",
-            Self::Redis => "check on Redis",
-        }
-    }
+    Limitador(Mode),
 }
 
 /// What a row gave in a round.
@@ -59,62 +53,88 @@ struct Measured {
     redis_cpu: f64,
 }
 
-pub(crate) async fn measure(report: &mut Report, redis: &RedisServer, plan: &Plan) {
-    let memory = ServerProcess::start(&[("QUOTA__STORE__URL", MEMORY)]).await;
-    let in_redis = ServerProcess::start(&[("QUOTA__STORE__URL", &redis.url())]).await;
-    let mut redis = redis.client().await;
-    let requests = Arc::new(shuffled(REQUESTS));
-    let (mut measured, mut pings) = (Vec::new(), Vec::new());
-    for _ in 0..plan.check_rounds {
-        pings.push(ping(&mut redis, plan).await);
-        for connections in CONNECTIONS {
-            for row in Row::ALL {
-                let server = if row == Row::Redis { &in_redis } else { &memory };
-                let connected =
-                    join_all((0..connections).map(|_| Connection::to(server.grpc_address()))).await;
-                let before = cpu(&mut redis).await;
-                let (per_second, latencies) = ask(row, connected, &requests, plan).await;
-                let redis_cpu = (cpu(&mut redis).await - before) / latencies.len() as f64;
-                measured.push(Measured { row, connections, per_second, latencies, redis_cpu });
-            }
-        }
-    }
-
-    let section = report.section(format!(
-        "Over gRPC: {} rounds of {:?}, each connection with one call in flight",
-        plan.check_rounds, plan.check_time
-    ));
-    for connections in CONNECTIONS {
-        for row in Row::ALL {
-            let of_row =
-                measured.iter().filter(|measured| (measured.row, measured.connections) == (row, connections));
-            add(section, row, connections, &of_row.collect::<Vec<_>>());
-        }
-    }
-    for (percentile, name) in [(50.0, "p50"), (99.0, "p99")] {
-        let spread = Spread::of(pings.iter().map(|pings| pings.value_at_percentile(percentile) as f64));
-        section.figure(format!("checks.ping.{name}_us"), format!("PING to Redis, {name} us"), spread);
-    }
+/// How long checks over one connection took in all rounds, in microseconds.
+pub(crate) struct Latencies {
+    pub(crate) echo: Histogram<u64>,
+    pub(crate) memory: Histogram<u64>,
+    pub(crate) redis: Histogram<u64>,
 }
 
-fn add(section: &mut Section, row: Row, connections: usize, rounds: &[&Measured]) {
-    let key = format!("checks.{}.{connections}", row.key());
-    let label = format!("{} x {connections}", row.label());
-    let mut figure = |name: &str, unit: &str, value: &dyn Fn(&Measured) -> f64| {
-        let spread = Spread::of(rounds.iter().map(|measured| value(measured)));
-        section.figure(format!("{key}.{name}"), format!("{label}, {unit}"), spread);
-    };
-    figure("per_second", "a second", &|measured| measured.per_second);
-    figure("p50_us", "p50 us", &|measured| measured.latencies.value_at_percentile(50.0) as f64);
-    figure("p99_us", "p99 us", &|measured| measured.latencies.value_at_percentile(99.0) as f64);
-    if row == Row::Redis {
-        figure("redis_cpu_us", "Redis CPU us", &|measured| measured.redis_cpu);
+struct Servers {
+    memory: ServerProcess,
+    redis: ServerProcess,
+    echo: Echo,
+    limitador: Vec<(Mode, Limitador)>,
+}
+
+pub(crate) async fn measure(
+    report: &mut Report,
+    redis: &RedisServer,
+    limitador: Option<&Path>,
+    plan: &Plan,
+) -> Latencies {
+    let servers = Servers::start(redis, limitador).await;
+    let mut client = redis.client().await;
+    let requests = Arc::new(shuffled(REQUESTS));
+    let mut rounds = Rounds::default();
+    for _ in 0..plan.check_rounds {
+        rounds.pings.push(ping(redis, plan).await);
+        for connections in CONNECTIONS {
+            for row in servers.rows() {
+                let (address, call) = servers.of(row);
+                let connected = join_all((0..connections).map(|_| Connection::to(address))).await;
+                let before = cpu(&mut client).await;
+                let (per_second, latencies) = ask(call, connected, &requests, plan).await;
+                let redis_cpu = (cpu(&mut client).await - before) / latencies.len() as f64;
+                rounds.measured.push(Measured { row, connections, per_second, latencies, redis_cpu });
+            }
+            let calls = redis_benchmark::run(redis, connections, plan.redis_calls).await;
+            rounds.redis_benchmark.push((connections, calls));
+        }
+    }
+    rounds.tell(report, &servers.rows(), plan);
+    rounds.latencies()
+}
+
+impl Servers {
+    async fn start(redis: &RedisServer, limitador: Option<&Path>) -> Self {
+        let memory = ServerProcess::start(&[("QUOTA__STORE__URL", MEMORY)]).await;
+        let connection = Connection::to(memory.grpc_address()).await;
+        let echo = Echo::start(&connection.check(shuffled(1)[0].check()).await).await;
+        let mut peers = Vec::new();
+        for mode in Mode::ALL {
+            let Some(program) = limitador else { break };
+            let limit = u64::from(u32::MAX);
+            let peer = Limitador::start(program, mode, redis, &["repo", "user", "ip"], limit).await;
+            peers.push((mode, peer));
+        }
+        let redis = ServerProcess::start(&[("QUOTA__STORE__URL", &redis.url())]).await;
+        Self { memory, redis, echo, limitador: peers }
+    }
+
+    /// In the order in which a round measures them.
+    fn rows(&self) -> Vec<Row> {
+        let peers = self.limitador.iter().map(|(mode, _)| Row::Limitador(*mode));
+        [Row::Nothing, Row::Echo, Row::Memory, Row::Redis].into_iter().chain(peers).collect()
+    }
+
+    fn of(&self, row: Row) -> (std::net::SocketAddr, Call) {
+        match row {
+            Row::Nothing => (self.memory.grpc_address(), Call::Nothing),
+            Row::Echo => (self.echo.address, Call::Check),
+            Row::Memory => (self.memory.grpc_address(), Call::Check),
+            Row::Redis => (self.redis.grpc_address(), Call::Check),
+            Row::Limitador(of_mode) => {
+                let peer = self.limitador.iter().find(|(mode, _)| *mode == of_mode);
+                (peer.expect("one that was started").1.address, Call::Limitador)
+            }
+        }
     }
 }
 
 /// Asks on each connection for the plan's time. Returns answers a second, and how long each took.
-async fn ask(
-    row: Row,
+pub(crate) async fn ask(
+    call: Call,
     connections: Vec<Connection>,
     requests: &Arc<Vec<Accounts>>,
     plan: &Plan,
@@ -130,10 +150,7 @@ async fn ask(
             let own = requests.iter().cycle().skip(first * requests.len() / number);
             for &accounts in own {
                 let asked = Instant::now();
-                match row {
-                    Row::Nothing => connection.nothing(accounts).await,
-                    Row::Memory | Row::Redis => connection.check(accounts).await,
-                }
+                connection.call(call, accounts).await;
                 record(&mut latencies, asked.elapsed());
                 if Instant::now() >= end {
                     break;
@@ -149,20 +166,26 @@ async fn ask(
     (latencies.len() as f64 / started.elapsed().as_secs_f64(), latencies)
 }
 
-/// How long a round trip to Redis takes.
-async fn ping(redis: &mut MultiplexedConnection, plan: &Plan) -> Histogram<u64> {
+/// How long a bare round trip to Redis takes, on a socket that nothing else uses.
+async fn ping(redis: &RedisServer, plan: &Plan) -> Histogram<u64> {
+    const PONG: &[u8] = b"+PONG\r\n";
+    let mut socket = TcpStream::connect(("127.0.0.1", redis.port())).await.expect("Redis");
+    socket.set_nodelay(true).expect("a socket");
     let mut latencies = histogram();
-    let end = Instant::now() + plan.check_time / 4;
+    let end = Instant::now() + plan.check_time / 2;
     while Instant::now() < end {
         let asked = Instant::now();
-        redis::cmd("PING").exec_async(redis).await.expect("PONG");
+        let mut answer = [0; PONG.len()];
+        socket.write_all(b"PING\r\n").await.expect("a connection");
+        socket.read_exact(&mut answer).await.expect("an answer");
         record(&mut latencies, asked.elapsed());
+        assert_eq!(answer, PONG);
     }
     latencies
 }
 
 /// The CPU time of Redis' process so far, in microseconds.
-async fn cpu(redis: &mut MultiplexedConnection) -> f64 {
+pub(crate) async fn cpu(redis: &mut MultiplexedConnection) -> f64 {
     let info: String = redis::cmd("INFO").arg("cpu").query_async(redis).await.expect("INFO");
     let seconds = |field: &str| -> f64 {
         info.lines().find_map(|line| line.strip_prefix(field)?.parse().ok()).expect("a time")

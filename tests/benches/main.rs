@@ -9,26 +9,39 @@
 
 mod charges;
 mod checks;
+mod client_memory;
 mod closed_loop;
+mod echo;
+mod exact;
+mod growth;
+mod limitador;
 mod local;
 mod machine;
 mod open_loop;
 mod plan;
+mod redis_benchmark;
 mod redis_cpu;
 mod redis_memory;
 mod report;
+mod staleness;
 mod start;
+mod warm;
 mod workload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use hdrhistogram::Histogram;
+use quota_tests::latency;
 use quota_tests::redis::RedisServer;
 
+use self::closed_loop::Latencies;
+use self::limitador::Limitador;
 use self::plan::Plan;
 use self::report::Report;
 
-/// Measures the quota service, in some minutes: Redis' CPU and memory, checks over gRPC, and the start.
+/// Measures the quota service, in some minutes: Redis' CPU and memory, checks over gRPC and in a client, what is let in,
+/// and the start.
 #[derive(Parser)]
 struct Args {
     /// A smoke run of some seconds, too short for its figures to mean anything.
@@ -37,11 +50,24 @@ struct Args {
     /// Write the figures as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write plots into this directory, in SVG: how long checks take, and what shares that lie idle cost.
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+    /// A built `limitador-server` to compare with, or the source tree in which it was built for release.
+    #[arg(long, value_name = "PATH")]
+    limitador: Option<PathBuf>,
+    /// Answer every check with this answer instead of measuring; how this starts itself to compare with.
+    #[arg(long, value_name = "BASE64", hide = true)]
+    echo: Option<String>,
 }
 
 #[tokio::main]
 async fn main() {
     let args = Args::parse();
+    if let Some(answer) = args.echo {
+        return echo::serve(&answer).await;
+    }
+    let limitador = args.limitador.map(|path| Limitador::program(&path));
     let plan = if args.quick { Plan::QUICK } else { Plan::FULL };
     let redis = RedisServer::start().await;
 
@@ -49,16 +75,44 @@ async fn main() {
     machine::describe(&mut report, &redis, &plan).await;
     redis_cpu::measure(&mut report, &redis, &plan).await;
     redis_memory::measure(&mut report, &redis).await;
-    closed_loop::measure(&mut report, &redis, &plan).await;
+    let checks = closed_loop::measure(&mut report, &redis, limitador.as_deref(), &plan).await;
     charges::measure(&mut report, &redis, &plan).await;
-    local::measure(&mut report, &redis, &plan).await;
+    warm::measure(&mut report, &plan).await;
+    client_memory::measure(&mut report, &plan).await;
+    growth::measure(&mut report, &plan).await;
+    exact::measure(&mut report, &redis, limitador.as_deref(), &plan).await;
+    let by_share = local::measure(&mut report, &redis, &plan).await;
     open_loop::measure(&mut report, &plan).await;
     start::measure(&mut report, &redis, &plan).await;
     machine::describe_end(&mut report);
 
     print!("{report}");
-    if let Some(file) = args.json {
-        std::fs::write(&file, report.json())
-            .unwrap_or_else(|error| panic!("{} cannot be written: {error}", file.display()));
+    if limitador.is_none() {
+        println!("\nNot compared with limitador: name a built limitador-server by --limitador");
     }
+    if let Some(file) = args.json {
+        write(&file, &report.json());
+    }
+    if let Some(directory) = args.plots {
+        std::fs::create_dir_all(&directory).expect("a directory for plots");
+        write(&directory.join("latency.svg"), &latencies(&checks, &by_share));
+        write(&directory.join("staleness.svg"), &staleness::measure(&plan).await.svg());
+    }
+}
+
+/// How long a check takes, by what is asked.
+fn latencies(checks: &Latencies, by_share: &Histogram<u64>) -> String {
+    let micros = 1e3;
+    let histograms = [
+        ("on Redis", &checks.redis, micros),
+        ("on memory", &checks.memory, micros),
+        ("echo, nothing decided", &checks.echo, micros),
+        ("by shares (quota-client)", by_share, 1.0),
+    ];
+    latency::chart("A check, one caller that asks again when it is answered", &histograms).svg()
+}
+
+fn write(file: &Path, text: &str) {
+    std::fs::write(file, text)
+        .unwrap_or_else(|error| panic!("{} cannot be written: {error}", file.display()));
 }

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use hdrhistogram::Histogram;
+use quota_tests::latency::{histogram, record};
 use quota_tests::server::{MEMORY, ServerProcess};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use crate::checks::{Connection, REQUESTS, histogram, record};
+use crate::checks::{Call, Connection, REQUESTS};
 use crate::plan::Plan;
-use crate::report::{Report, Spread};
+use crate::report::{Aim, Report, Spread};
 use crate::workload::{Accounts, shuffled};
 
 /// Checks a second.
@@ -51,20 +52,12 @@ pub(crate) async fn measure(report: &mut Report, plan: &Plan) {
     section.figure("scheduled.memory.p50_us", "p50 us, from the scheduled moment", p50);
     let p99 = of(|round| round.latencies.value_at_percentile(99.0));
     section.figure("scheduled.memory.p99_us", "p99 us", p99);
-    section.aim(1_000.0);
+    section.aim(Aim::AtMost(1_000.0));
     section.figure("scheduled.memory.max_us", "max us", of(|round| round.latencies.max()));
     let late = of(|round| round.late.value_at_percentile(99.0));
     section.figure("scheduled.late.p99_us", "of which sent too late, p99 us", late);
     let p99 = spread(&nothing, |round| round.latencies.value_at_percentile(99.0));
     section.figure("scheduled.nothing.p99_us", "no such method by the same schedule, p99 us", p99);
-}
-
-/// What is sent.
-#[derive(Clone, Copy)]
-enum Call {
-    Check,
-    /// The same to a method that does not exist.
-    Nothing,
 }
 
 /// Sends so many calls, each when it is due.
@@ -80,10 +73,7 @@ async fn ask(connections: &[Connection], requests: &Arc<Vec<Accounts>>, calls: u
             thread::sleep(due.saturating_duration_since(Instant::now()));
             record(&mut late, due.elapsed());
             let answer = async move {
-                match call {
-                    Call::Check => connection.check(accounts).await,
-                    Call::Nothing => connection.nothing(accounts).await,
-                }
+                connection.call(call, accounts).await;
                 due.elapsed()
             };
             answers.spawn_on(answer, &runtime);

@@ -21,8 +21,15 @@ struct Figure {
     key: String,
     label: String,
     spread: Spread,
-    /// The median is to be at most this.
-    aim: Option<f64>,
+    aim: Option<Aim>,
+}
+
+/// What the median is to be.
+#[derive(Clone, Copy)]
+pub(crate) enum Aim {
+    AtMost(f64),
+    AtLeast(f64),
+    Exactly(f64),
 }
 
 /// The lowest, the middle and the highest of what the rounds gave.
@@ -60,9 +67,9 @@ impl Section {
         self.figures.push(Figure { key: key.into(), label: label.into(), spread, aim: None });
     }
 
-    /// The last figure is to be at most this.
-    pub(crate) fn aim(&mut self, at_most: f64) {
-        self.figures.last_mut().expect("a figure").aim = Some(at_most);
+    /// What the last figure is to be.
+    pub(crate) fn aim(&mut self, aim: Aim) {
+        self.figures.last_mut().expect("a figure").aim = Some(aim);
     }
 }
 
@@ -89,19 +96,39 @@ impl Spread {
     }
 }
 
+impl Aim {
+    fn is_met(self, median: f64) -> bool {
+        match self {
+            Self::AtMost(most) => median <= most,
+            Self::AtLeast(least) => median >= least,
+            Self::Exactly(value) => median == value,
+        }
+    }
+}
+
+impl Display for Aim {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(most) => write!(f, "aim <= {most}"),
+            Self::AtLeast(least) => write!(f, "aim >= {least}"),
+            Self::Exactly(value) => write!(f, "aim {value}"),
+        }
+    }
+}
+
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (key, value) in &self.facts {
             writeln!(f, "{key:<24} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))?;
         }
         for Section { title, figures } in &self.sections {
-            writeln!(f, "\n{title}\n{:<52} {:>9} {:>9} {:>9}", "", "min", "median", "max")?;
+            writeln!(f, "\n{title}\n{:<56} {:>9} {:>9} {:>9}", "", "min", "median", "max")?;
             for Figure { label, spread, aim, .. } in figures {
                 let [min, median, max] = [spread.min, spread.median, spread.max].map(rounded);
-                write!(f, "  {label:<50} {min:>9} {median:>9} {max:>9}")?;
+                write!(f, "  {label:<54} {min:>9} {median:>9} {max:>9}")?;
                 match aim {
-                    Some(aim) if spread.median > *aim => writeln!(f, "  aim <= {aim}, missed")?,
-                    Some(aim) => writeln!(f, "  aim <= {aim}")?,
+                    Some(aim) if aim.is_met(spread.median) => writeln!(f, "  {aim}")?,
+                    Some(aim) => writeln!(f, "  {aim}, missed")?,
                     None => writeln!(f)?,
                 }
             }

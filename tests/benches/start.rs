@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::plan::Plan;
-use crate::report::{Report, Spread};
+use crate::report::{Aim, Report, Spread};
 use quota_tests::wait::PATIENCE;
 
 /// Between two looks: what the figures may be off by.
@@ -28,7 +28,7 @@ pub(crate) async fn measure(report: &mut Report, redis: &RedisServer, plan: &Pla
     let section = report.section(format!("Start until /readyz answers 200, ms: {} starts each", plan.starts));
     for ((store, _), took) in stores.iter().zip(took) {
         section.figure(format!("start.{store}.ms"), format!("on {store}"), Spread::of(took));
-        section.aim(1_000.0);
+        section.aim(Aim::AtMost(1_000.0));
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn shuffled(number: usize) -> Vec<Accounts> {
 
 impl Accounts {
     fn ids(self) -> [(Kind, String); 3] {
-        let ip = format!("10.1.{}.{}", self.ip / 250, self.ip % 250 + 1);
+        let ip = format!("10.{}.{}.{}", self.ip / 62_500 + 1, self.ip / 250 % 250, self.ip % 250 + 1);
         [
             (Kind::Repo, format!("project-{}", self.repo)),
             (Kind::User, format!("user-{}", self.user)),
@@ -43,6 +43,12 @@ impl Accounts {
 
     pub(crate) fn accounts(self) -> [Account; 3] {
         self.ids().map(|(kind, id)| Account::new(kind, &id, Ipv6Prefix::default()).expect("a name"))
+    }
+
+    /// The same for limitador.
+    pub(crate) fn descriptor(self) -> Vec<(&'static str, String)> {
+        let names = self.ids().map(|(kind, id)| (kind.as_str(), id));
+        names.into()
     }
 
     /// With limits that nobody reaches.
