@@ -116,8 +116,9 @@ impl Bench {
         let (admit, ticks) =
             self.scripts.cpu(each.clone().map(|accounts| self.scripts.admit(accounts))).await;
         let reserved = each.clone().zip(ticks);
-        let (settle, _) =
-            self.scripts.cpu(reserved.map(|(accounts, tick)| self.settle(accounts, tick))).await;
+        // One after the other: those that arrive together would share a call.
+        let settles = reserved.map(|(accounts, tick)| self.settle(accounts, tick));
+        let (settle, _) = self.scripts.cpu_of(1, settles).await;
         let hot = each.take(HOT).cycle().take(requests.len());
         let (admit_again, _) = self.scripts.cpu(hot.map(|accounts| self.scripts.admit(accounts))).await;
         [incr, deny, admit, settle, admit_again]
@@ -175,9 +176,18 @@ impl Scripts {
 
     /// What the calls cost Redis each, in microseconds, and what they returned.
     pub(crate) async fn cpu<T>(&self, calls: impl Iterator<Item = impl Future<Output = T>>) -> (f64, Vec<T>) {
+        self.cpu_of(CALLERS, calls).await
+    }
+
+    /// The same with so many calls in flight.
+    async fn cpu_of<T>(
+        &self,
+        callers: usize,
+        calls: impl Iterator<Item = impl Future<Output = T>>,
+    ) -> (f64, Vec<T>) {
         let mut redis = self.redis.clone();
         redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut redis).await.expect("RESETSTAT");
-        let returned: Vec<T> = stream::iter(calls).buffered(CALLERS).collect().await;
+        let returned: Vec<T> = stream::iter(calls).buffered(callers).collect().await;
         let info: String =
             redis::cmd("INFO").arg("commandstats").query_async(&mut redis).await.expect("INFO");
         let (calls, micros) = evalsha(&info).expect("scripts were called");
