@@ -33,9 +33,9 @@ const MAX_ON_THE_WAY: usize = 2;
 enum End {
     /// The server has none.
     NotKnown,
-    /// It could not be opened, or broke before it answered anything.
+    /// It could not be opened, broke before it answered anything, or is with a server that has lost its store.
     Failed,
-    /// It has served.
+    /// It has served, to its last answer.
     Served,
 }
 
@@ -97,9 +97,7 @@ impl Session {
     async fn serve(mut self, shared: &Shared) -> End {
         let (asks, mut asked) = mpsc::channel(MAX_ON_THE_WAY);
         shared.line.opened(asks);
-        // What changed while none was open is not told again.
-        shared.doubt(&Stale::All);
-        let mut has_served = false;
+        let mut end = End::Failed;
         let (mut report, mut pressure) = (None::<oneshot::Sender<Told>>, None::<oneshot::Sender<Told>>);
         loop {
             tokio::select! {
@@ -116,7 +114,7 @@ impl Session {
                 }
                 told = self.down.message() => {
                     let Ok(Some(v1::SessionResponse { message: Some(told) })) = told else { break };
-                    has_served = true;
+                    let is_lost = line::has_lost_its_store(&told);
                     let waiting = match &told {
                         Told::Report(outcome) => {
                             shared.learn(&outcome.standings);
@@ -129,18 +127,25 @@ impl Session {
                         }
                         Told::Drain(_) => {
                             shared.pool.pass_over(self.endpoint);
+                            end = End::Served;
                             break;
                         }
                     };
+                    end = if is_lost { End::Failed } else { End::Served };
                     if let Some(waiting) = waiting {
                         // Who asked may have gone.
                         let _ = waiting.send(told);
+                    }
+                    if is_lost {
+                        // Another server may have it: reports are not kept waiting for this one.
+                        shared.pool.pass_over(self.endpoint);
+                        break;
                     }
                 }
             }
         }
         shared.line.closed();
-        if has_served { End::Served } else { End::Failed }
+        end
     }
 }
 

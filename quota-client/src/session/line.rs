@@ -6,6 +6,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status};
 
 use crate::pool::NoAnswer;
+use crate::status::has_no_store;
 
 /// What goes by the session, while one is open.
 #[derive(Default)]
@@ -37,7 +38,7 @@ impl Line {
         Some(told.and_then(|told| match told {
             Told::Report(v1::ReportOutcome { outcome: Some(outcome), .. }) => match outcome {
                 report_outcome::Outcome::Acknowledged(response) => Ok(response),
-                report_outcome::Outcome::Failure(failure) => Err(status(failure)),
+                report_outcome::Outcome::Failure(failure) => Err(NoAnswer::Status(status(failure))),
             },
             _ => Err(malformed()),
         }))
@@ -53,7 +54,7 @@ impl Line {
         Some(told.and_then(|told| match told {
             Told::Pressure(v1::PressureOutcome { outcome: Some(outcome) }) => match outcome {
                 pressure_outcome::Outcome::Response(response) => Ok(response),
-                pressure_outcome::Outcome::Failure(failure) => Err(status(failure)),
+                pressure_outcome::Outcome::Failure(failure) => Err(NoAnswer::Status(status(failure))),
             },
             _ => Err(malformed()),
         }))
@@ -82,9 +83,23 @@ impl Line {
     }
 }
 
+/// Whether a server says that it has lost its store.
+pub(super) fn has_lost_its_store(told: &Told) -> bool {
+    let failure = match told {
+        Told::Report(v1::ReportOutcome {
+            outcome: Some(report_outcome::Outcome::Failure(failure)), ..
+        }) => failure,
+        Told::Pressure(v1::PressureOutcome {
+            outcome: Some(pressure_outcome::Outcome::Failure(failure)),
+        }) => failure,
+        _ => return false,
+    };
+    has_no_store(&status(failure.clone()))
+}
+
 /// What the call of its own would have failed with.
-fn status(v1::Failure { code, message, details }: v1::Failure) -> NoAnswer {
-    NoAnswer::Status(Status::with_details(Code::from(code), message, details.into()))
+fn status(v1::Failure { code, message, details }: v1::Failure) -> Status {
+    Status::with_details(Code::from(code), message, details.into())
 }
 
 fn malformed() -> NoAnswer {

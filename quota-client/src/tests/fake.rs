@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use quota_core::Cost;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{self, check_response::Decision};
-use quota_proto::{ACCOUNT_NOT_STORED, ERROR_DOMAIN};
+use quota_proto::{ACCOUNT_NOT_STORED, ERROR_DOMAIN, STORE_UNAVAILABLE};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
@@ -89,6 +89,8 @@ pub(crate) enum Check {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Report {
     Fail(Code),
+    /// The store is lost.
+    NoStore,
     /// Stored, but for an account that cannot take it.
     NotStored,
     /// Refused for the charge of this index.
@@ -275,6 +277,10 @@ impl QuotaService for Served {
         match answer {
             None => Ok(Response::new(v1::ReportResponse { applied, ..v1::ReportResponse::default() })),
             Some(Report::Fail(code)) => Err(Status::new(code, "as told")),
+            Some(Report::NoStore) => {
+                let details = ErrorDetails::with_error_info(STORE_UNAVAILABLE, ERROR_DOMAIN, []);
+                Err(Status::with_error_details(Code::Unavailable, "as told", details))
+            }
             Some(Report::NotStored) => {
                 let details = ErrorDetails::with_error_info(ACCOUNT_NOT_STORED, ERROR_DOMAIN, []);
                 Err(Status::with_error_details(Code::Unavailable, "as told", details))

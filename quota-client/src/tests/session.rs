@@ -86,6 +86,36 @@ async fn a_report_that_it_does_not_answer_goes_by_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_its_server_has_lost_its_store_reports_go_to_another() {
+    let (first, second) = (Fake::start().await, Fake::start().await);
+    first.has_sessions();
+    second.has_sessions();
+    first.answers_reports(std::iter::repeat_n(Report::NoStore, 1000));
+    let client = builder([&first, &second]).build().unwrap();
+    first.hears(|heard| heard.by_session >= 1).await;
+    client.meter(&fetch()).sent(7);
+    assert!(client.shutdown(LONG).await);
+    let (failed, stored) = (first.heard().reports, second.heard().reports);
+    assert_eq!((failed.len(), stored.len()), (1, 1));
+    assert_eq!(failed[0].sequence, stored[0].sequence);
+    second.hears(|heard| heard.by_session >= 1).await;
+}
+
+/// In real time, as below. Without the store nobody can be asked, and what was refused stays refused.
+#[tokio::test]
+async fn a_refusal_outlives_its_session() {
+    let (fake, client) = opened().await;
+    fake.answers([Check::answer(deny(LONG, false)), Check::Fail(Code::Unavailable)]);
+    assert!(matches!(client.admit(&fetch()).await, Decision::Deny(_)));
+    fake.answers_reports([Report::NoStore]);
+    client.meter(&Request::rpc(FETCH).user("user-9")).sent(7);
+    let before = fake.hears(|heard| heard.hellos.len() == 2).await.by_session;
+    // The next is in use.
+    fake.hears(|heard| heard.by_session > before).await;
+    assert!(matches!(client.admit(&fetch()).await, Decision::Deny(_)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn when_it_breaks_nothing_is_lost_and_another_is_opened() {
     let (mut fake, client) = opened().await;
     fake.stop().await;
