@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,8 +108,9 @@ impl Pending {
 
     /// Ends the current interval: what is in it may be reported.
     pub(crate) fn close(&mut self, now: Instant) {
-        self.mergeable.clear();
-        self.closed.extend(self.open.drain(..).map(|spent| (now, spent)));
+        // Taken, not drained: what one busy second needed room for is not kept.
+        self.mergeable = FxHashMap::default();
+        self.closed.extend(mem::take(&mut self.open).into_iter().map(|spent| (now, spent)));
     }
 
     /// Takes the charges of the next report; they are in flight until [`Pending::landed`].
@@ -122,6 +124,9 @@ impl Pending {
         let batch = self.closed.drain(..self.closed.len().min(MAX_BATCH));
         let charges: Vec<_> = batch.map(|(ended, spent)| spent.into_charge(age(ended))).collect();
         self.in_flight = charges.len();
+        if self.closed.is_empty() {
+            self.closed = VecDeque::new();
+        }
         charges
     }
 
@@ -148,7 +153,7 @@ impl Pending {
 
     /// How many were dropped since this was last asked.
     pub(crate) fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost)
+        mem::take(&mut self.lost)
     }
 }
 

@@ -24,17 +24,18 @@ const RECENT: Tick = NodeReport::RECENT.as_secs();
 /// sets for this fileserver are compared with it.
 pub(crate) struct Usage {
     started: Instant,
-    accounts: HashMap<Account, Used>,
+    /// Each apart from the map, which has room for more than are in it.
+    accounts: HashMap<Account, Box<Used>>,
     /// When idle accounts were last dropped.
     swept: Tick,
 }
 
 struct Used {
-    /// As a request gave it: the service may group addresses otherwise.
-    id: String,
+    /// As a request gave it, where that is another spelling: the service may group addresses otherwise.
+    named: Option<Box<str>>,
     window: Window,
-    /// What of the window is reserved and not spent yet, in the same buckets.
-    reserved: Window,
+    /// What of the window is reserved and not spent yet, in the same buckets; none where that is nothing, as it mostly is.
+    reserved: Option<Box<Window>>,
     lately: Lately,
 }
 
@@ -83,7 +84,9 @@ impl Usage {
         let tick = self.tick(now);
         self.each(payers, price, tick, |used| {
             used.window.add(tick, price);
-            used.reserved.add(tick, price);
+            let reserved = used.reserved.get_or_insert_default();
+            reserved.advance(tick);
+            reserved.add(tick, price);
         });
         tick
     }
@@ -103,7 +106,7 @@ impl Usage {
                 self.drop_idle(tick);
             }
             if self.accounts.len() < MAX_ACCOUNTS {
-                let mut used = Used::new(id, tick);
+                let mut used = Box::new(Used::new(account, id, tick));
                 count(&mut used);
                 self.accounts.insert(account.clone(), used);
             }
@@ -118,7 +121,9 @@ impl Usage {
                 used.advance(tick);
                 // An account for which there was no room when it was reserved holds less than that.
                 let _ = used.window.release(release.tick, release.amounts);
-                let _ = used.reserved.release(release.tick, release.amounts);
+                if let Some(reserved) = &mut used.reserved {
+                    let _ = reserved.release(release.tick, release.amounts);
+                }
             }
         }
     }
@@ -164,18 +169,19 @@ impl Usage {
         let mut heaviest = Vec::new();
         for kind in Kind::ALL {
             let of_kind = self.accounts.iter().filter(|(account, _)| account.kind() == kind);
-            let of_kind: Vec<_> =
-                of_kind.map(|(_, used)| Told { used, recent: used.spent_lately(tick) }).collect();
+            let of_kind: Vec<_> = of_kind
+                .map(|(account, used)| Told { account, used, recent: used.spent_lately(tick) })
+                .collect();
             let count = Some(u32::try_from(of_kind.len()).unwrap_or(u32::MAX));
             match kind {
                 Kind::Repo => active.repo = count,
                 Kind::User => active.user = count,
                 Kind::Ip => active.ip = count,
             }
-            heaviest.extend(heaviest_of(&of_kind).into_iter().map(|Told { used, recent }| {
+            heaviest.extend(heaviest_of(&of_kind).into_iter().map(|Told { account, used, recent }| {
                 v1::HeavyAccount {
                     kind: v1::Kind::from(kind).into(),
-                    id: used.id.clone(),
+                    id: used.named.as_deref().unwrap_or(account.id()).to_owned(),
                     used: Some(wire(used.window.usage())),
                     recent: Some(wire(&recent)),
                 }
@@ -209,11 +215,11 @@ impl Usage {
 }
 
 impl Used {
-    fn new(id: &str, tick: Tick) -> Self {
+    fn new(account: &Account, id: &str, tick: Tick) -> Self {
         let mut used = Self {
-            id: id.to_owned(),
+            named: (id != account.id()).then(|| id.into()),
             window: Window::default(),
-            reserved: Window::default(),
+            reserved: None,
             lately: Lately::default(),
         };
         used.advance(tick);
@@ -227,13 +233,17 @@ impl Used {
 
     fn advance(&mut self, tick: Tick) {
         self.window.advance(tick);
-        self.reserved.advance(tick);
+        self.reserved.take_if(|reserved| {
+            reserved.advance(tick);
+            *reserved.usage() == quota_core::Usage::default()
+        });
     }
 
     /// What was spent in the last buckets; what is reserved in them is not spent.
     fn spent_lately(&self, now: Tick) -> quota_core::Usage {
         let since = (now + 1).saturating_sub(RECENT);
-        let (used, reserved) = (self.window.spent_since(since), self.reserved.spent_since(since));
+        let used = self.window.spent_since(since);
+        let reserved = self.reserved.as_ref().map(|reserved| reserved.spent_since(since)).unwrap_or_default();
         quota_core::Usage::from_fn(|resource| used[resource].saturating_sub(reserved[resource]))
     }
 }
@@ -248,160 +258,4 @@ fn wire(usage: &quota_core::Usage) -> v1::Amounts {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::payers::tests::{payers, user};
-
-    fn cpu(micros: u64) -> Cost {
-        Cost::ZERO.with_cpu_micros(micros).unwrap()
-    }
-
-    fn used(usage: &mut Usage, name: &str, now: Instant) -> Option<u64> {
-        usage.here(&user(name), now).user.and_then(|amounts| amounts.cpu_micros)
-    }
-
-    #[test]
-    fn what_was_used_leaves_after_a_minute() {
-        let start = Instant::now();
-        let mut usage = Usage::new(start);
-        usage.spend(&user("alice"), cpu(5), start);
-        usage.spend(&user("alice"), cpu(7), start + Duration::from_secs(30));
-        let at = |usage: &mut Usage, seconds| used(usage, "alice", start + Duration::from_secs(seconds));
-        assert_eq!(
-            [at(&mut usage, 31), at(&mut usage, 60), at(&mut usage, 90)],
-            [Some(12), Some(7), Some(0)]
-        );
-        let (active, heaviest) = usage.heaviest(start + Duration::from_secs(91));
-        assert_eq!((active.user, heaviest.len()), (Some(0), 0));
-    }
-
-    #[test]
-    fn the_heaviest_of_each_kind_are_told_and_all_are_counted() {
-        let now = Instant::now();
-        let mut usage = Usage::new(now);
-        for number in 1..=60 {
-            let accounts = payers([(Kind::Repo, "r"), (Kind::User, &number.to_string())]);
-            usage.spend(&accounts, cpu(number), now);
-        }
-        let (active, heaviest) = usage.heaviest(now);
-        assert_eq!((active.repo, active.user, active.ip), (Some(1), Some(60), Some(0)));
-        let told: Vec<_> = heaviest
-            .iter()
-            .map(|heavy| (heavy.id.as_str(), heavy.used.unwrap().cpu_micros.unwrap()))
-            .collect();
-        assert_eq!((told.len(), told[0], told[1], told[50]), (51, ("r", 1830), ("60", 60), ("11", 11)));
-    }
-
-    #[test]
-    fn the_heaviest_of_one_resource_crowd_out_none_of_another() {
-        let now = Instant::now();
-        let mut usage = Usage::new(now);
-        for number in 1..=100 {
-            usage.spend(&user(&format!("cpu-{number}")), cpu(1000 + number), now);
-            let network = cpu(1).with_network_bytes(number).unwrap();
-            usage.spend(&user(&format!("network-{number}")), network, now);
-        }
-        let all = cpu(5000).with_memory_byte_seconds(1 << 20).unwrap().with_network_bytes(5).unwrap();
-        usage.spend(&user("all"), all, now);
-        let memory = Cost::ZERO.with_memory_byte_seconds(2048).unwrap();
-        usage.spend(&user("memory"), memory, now);
-        let (_, heaviest) = usage.heaviest(now);
-        let told: Vec<_> = heaviest.iter().map(|heavy| heavy.id.as_str()).collect();
-        let first = ["all", "memory", "network-100", "cpu-100", "network-99", "cpu-99"];
-        assert_eq!((told.len(), &told[..6]), (50, &first[..]));
-        let memory = heaviest[1].used.unwrap();
-        assert_eq!((memory.cpu_micros, memory.memory_byte_seconds), (Some(0), Some(2048)));
-        let distinct: HashSet<_> = told.iter().collect();
-        assert_eq!(distinct.len(), 50, "each is named once");
-    }
-
-    #[test]
-    fn what_was_spent_in_the_last_ten_seconds_is_told_apart_and_what_is_reserved_is_not_spent() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let mut usage = Usage::new(start);
-        let told = |usage: &mut Usage, seconds| {
-            let (_, heaviest) = usage.heaviest(at(seconds));
-            let amounts = |told: Option<v1::Amounts>| told.unwrap().cpu_micros.unwrap();
-            (amounts(heaviest[0].used), amounts(heaviest[0].recent))
-        };
-        let alice = user("alice");
-        usage.spend(&alice, cpu(1), start);
-        usage.spend(&alice, cpu(10), at(1));
-        assert_eq!(
-            [told(&mut usage, 9), told(&mut usage, 10), told(&mut usage, 11)],
-            [(11, 11), (11, 10), (11, 0)]
-        );
-        let tick = usage.reserve(&alice, cpu(100), at(12));
-        usage.spend(&alice, cpu(40), at(13));
-        assert_eq!(told(&mut usage, 13), (151, 40));
-        usage.release(&alice, Release { tick, amounts: cpu(40) }, at(14));
-        assert_eq!(told(&mut usage, 14), (111, 40));
-        usage.release(&alice, Release { tick, amounts: cpu(60) }, at(15));
-        assert_eq!(told(&mut usage, 15), (51, 40));
-    }
-
-    #[test]
-    fn the_dearest_is_told_of_each_resource_that_is_asked_about() {
-        let now = Instant::now();
-        let mut usage = Usage::new(now);
-        for (name, micros, bytes) in [("alice", 100, 7), ("bob", 30, 9)] {
-            for _ in 0..3 {
-                usage.spend(&user(name), cpu(micros), now);
-                usage.ended(&user(name), Cost::ZERO.with_network_bytes(bytes).unwrap(), now);
-            }
-        }
-        let [alice, bob, nobody] = ["alice", "bob", "nobody"].map(|name| user(name).accounts()[0].clone());
-        let mut dearest = |of: &[(&Account, Resource)]| {
-            let of: Vec<_> = of.iter().map(|(account, resource)| ((*account).clone(), *resource)).collect();
-            usage.dearest(&of, now)
-        };
-        let both = [(&alice, Resource::Cpu), (&bob, Resource::Cpu), (&bob, Resource::Network)];
-        assert_eq!(dearest(&both), cpu(100).with_network_bytes(9).unwrap());
-        assert_eq!(dearest(&[(&bob, Resource::Cpu), (&nobody, Resource::Network)]), cpu(30));
-        assert_eq!(dearest(&[]), Cost::ZERO);
-    }
-
-    #[test]
-    fn who_has_just_begun_is_told_beside_those_that_used_more_in_the_minute() {
-        let start = Instant::now();
-        let mut usage = Usage::new(start);
-        for number in 0..100 {
-            usage.spend(&user(&format!("old-{number}")), cpu(1000 + number), start);
-        }
-        let later = start + Duration::from_secs(30);
-        for number in 1..=100 {
-            usage.spend(&user(&format!("new-{number}")), cpu(number), later);
-        }
-        let (_, heaviest) = usage.heaviest(later);
-        let told: Vec<_> = heaviest.iter().map(|heavy| heavy.id.as_str()).collect();
-        assert_eq!((told.len(), &told[..4]), (50, &["old-99", "new-100", "old-98", "new-99"][..]));
-    }
-
-    #[test]
-    fn accounts_are_bounded_and_what_is_not_kept_is_not_known() {
-        let now = Instant::now();
-        let mut usage = Usage::new(now);
-        for number in 0..MAX_ACCOUNTS + 10 {
-            usage.spend(&user(&number.to_string()), cpu(1), now);
-        }
-        assert_eq!(usage.accounts.len(), MAX_ACCOUNTS);
-        assert_eq!(used(&mut usage, "3", now), Some(1));
-        assert_eq!(used(&mut usage, "somebody else", now), None);
-        let later = now + Duration::from_secs(61);
-        usage.spend(&user("newcomer"), cpu(3), later);
-        assert_eq!((usage.accounts.len(), used(&mut usage, "newcomer", later)), (1, Some(3)));
-    }
-
-    #[test]
-    fn spellings_of_one_account_are_one() {
-        let now = Instant::now();
-        let mut usage = Usage::new(now);
-        let repo = |id| payers([(Kind::Repo, id)]);
-        usage.spend(&repo("group//project.git"), cpu(5), now);
-        assert_eq!(usage.here(&repo("/group/project"), now).repo.unwrap().cpu_micros, Some(5));
-    }
-}
+mod tests;

@@ -4,12 +4,13 @@
 //! So the usage at a moment is the exact sum of the trailing 60 s less at most what one bucket holds, a release
 //! finds the very bucket that it was reserved in, and the moment at which usage falls below a limit is known.
 //!
-//! Only buckets that hold something are kept, oldest first, and the newest apart: in a busy second everything
+//! Only buckets that hold something are kept, packed and oldest first, and the newest apart: in a busy second everything
 //! happens in the open bucket and the sums, and the rest is touched when the second changes. `lua/window.lua`
 //! holds the same in one packed string; it is the only other place where this arithmetic exists.
 
-use std::collections::VecDeque;
+mod closed;
 
+use self::closed::Closed;
 use crate::{BUCKETS, Cost, Limit, PerResource, Resource, Tick};
 
 /// The most that one bucket counts of a resource, 2^40 - 1: 12 days of CPU, 1 PiB-second, 1 TiB. More saturates.
@@ -30,12 +31,12 @@ pub struct Bucket {
 }
 
 /// The last [`BUCKETS`] buckets of an account.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Window {
     sums: Usage,
     open: Bucket,
     /// Before `open`, after `open.tick - BUCKETS`, in the order of their ticks.
-    closed: VecDeque<Bucket>,
+    closed: Closed,
 }
 
 impl Window {
@@ -43,10 +44,10 @@ impl Window {
     ///
     /// `None` where they are not in order, not of one window, or over the cap.
     pub fn from_buckets(open: Bucket, closed: impl IntoIterator<Item = Bucket>) -> Option<Self> {
-        let closed: VecDeque<Bucket> = closed.into_iter().collect();
-        let in_order = closed.iter().zip(closed.iter().skip(1)).all(|(a, b)| a.tick < b.tick);
-        let in_window = closed.front().is_none_or(|oldest| oldest.tick + BUCKETS > open.tick)
-            && closed.back().is_none_or(|newest| newest.tick < open.tick);
+        let closed: Vec<Bucket> = closed.into_iter().collect();
+        let in_order = closed.is_sorted_by(|a, b| a.tick < b.tick);
+        let in_window = closed.first().is_none_or(|oldest| oldest.tick + BUCKETS > open.tick)
+            && closed.last().is_none_or(|newest| newest.tick < open.tick);
         let mut sums = Usage::default();
         for bucket in closed.iter().chain([&open]) {
             for (resource, &amount) in bucket.spent.iter() {
@@ -56,7 +57,7 @@ impl Window {
                 sums[resource] += amount;
             }
         }
-        (in_order && in_window).then_some(Self { sums, open, closed })
+        (in_order && in_window).then(|| Self { sums, open, closed: closed.into_iter().collect() })
     }
 
     /// The bucket up to which the window has been brought.
@@ -69,10 +70,15 @@ impl Window {
         &self.sums
     }
 
+    /// Those that hold something, or did, and the open one; the oldest first.
+    fn buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> {
+        self.closed.iter(self.open.tick).chain([self.open])
+    }
+
     /// What was spent of a resource in each bucket of the window, the oldest first: the last one is open.
     pub fn by_bucket(&self, resource: Resource) -> [u64; BUCKETS as usize] {
         let mut spent = [0; BUCKETS as usize];
-        for bucket in self.closed.iter().chain([&self.open]) {
+        for bucket in self.buckets() {
             let age = usize::try_from(self.open.tick - bucket.tick).ok();
             if let Some(slot) = age.and_then(|age| spent.iter_mut().rev().nth(age)) {
                 *slot = bucket.spent[resource];
@@ -83,9 +89,8 @@ impl Window {
 
     /// What of it was spent in the bucket of `tick` and later ones.
     pub fn spent_since(&self, tick: Tick) -> Usage {
-        let newest_first = std::iter::once(&self.open).chain(self.closed.iter().rev());
         let mut sums = Usage::default();
-        for bucket in newest_first.take_while(|bucket| bucket.tick >= tick) {
+        for bucket in self.buckets().rev().take_while(|bucket| bucket.tick >= tick) {
             for (resource, amount) in bucket.spent.iter() {
                 sums[resource] += amount;
             }
@@ -98,22 +103,26 @@ impl Window {
     /// A mark ahead of `now` means that the clock stepped back: everything keeps its age and is dated anew
     /// (rebased). Returns by how many buckets, 0 as a rule.
     pub fn advance(&mut self, now: Tick) -> Tick {
-        let ahead = self.open.tick.saturating_sub(now);
+        let mark = self.open.tick;
+        let ahead = mark.saturating_sub(now);
         if ahead > 0 {
+            let rebased =
+                |bucket: Bucket| Bucket { tick: bucket.tick.saturating_sub(ahead), spent: bucket.spent };
+            self.closed = self.closed.iter(mark).map(rebased).collect();
             self.open.tick = now;
-            for bucket in &mut self.closed {
-                bucket.tick = bucket.tick.saturating_sub(ahead);
-            }
-        } else if self.open.tick < now {
-            let closing = std::mem::replace(&mut self.open, Bucket { tick: now, spent: Usage::default() });
-            if closing.spent != Usage::default() {
-                self.closed.push_back(closing);
-            }
-            while let Some(oldest) = self.closed.front().filter(|oldest| oldest.tick + BUCKETS <= now) {
-                for (resource, amount) in oldest.spent.iter() {
+        } else if mark + BUCKETS <= now {
+            *self = Self { open: Bucket { tick: now, ..Bucket::default() }, ..Self::default() };
+        } else if mark < now {
+            let oldest = (now + 1).saturating_sub(BUCKETS);
+            for left in self.closed.iter(mark).take_while(|bucket| bucket.tick < oldest) {
+                for (resource, amount) in left.spent.iter() {
                     self.sums[resource] -= amount;
                 }
-                self.closed.pop_front();
+            }
+            self.closed.drop_before(oldest, mark);
+            let closing = std::mem::replace(&mut self.open, Bucket { tick: now, spent: Usage::default() });
+            if closing.spent != Usage::default() {
+                self.closed.push(closing);
             }
         }
         ahead
@@ -125,32 +134,21 @@ impl Window {
         if cost.is_zero() {
             return;
         }
-        let bucket = if tick >= self.open.tick {
-            &mut self.open
-        } else {
-            let tick = tick.max((self.open.tick + 1).saturating_sub(BUCKETS));
-            let at = self.closed.partition_point(|bucket| bucket.tick < tick);
-            if self.closed.get(at).is_none_or(|bucket| bucket.tick != tick) {
-                self.closed.insert(at, Bucket { tick, spent: Usage::default() });
-            }
-            &mut self.closed[at]
-        };
+        let oldest = (self.open.tick + 1).saturating_sub(BUCKETS);
+        let tick = tick.clamp(oldest, self.open.tick);
+        let mut bucket = self.bucket(tick).unwrap_or(Bucket { tick, spent: Usage::default() });
         for (resource, &amount) in cost.amounts().iter() {
             let added = amount.min(BUCKET_CAP - bucket.spent[resource]);
             bucket.spent[resource] += added;
             self.sums[resource] += added;
         }
+        self.put(bucket);
     }
 
     /// Gives back what was reserved in the bucket of `tick`, as far as the bucket holds it; nothing where it has
     /// left. Returns whether it was asked for more than the bucket held.
     pub fn release(&mut self, tick: Tick, amounts: Cost) -> bool {
-        let bucket = if tick == self.open.tick {
-            Some(&mut self.open)
-        } else {
-            self.closed.iter_mut().find(|bucket| bucket.tick == tick)
-        };
-        let Some(bucket) = bucket else {
+        let Some(mut bucket) = self.bucket(tick) else {
             return tick < self.open.tick && tick + BUCKETS > self.open.tick && !amounts.is_zero();
         };
         let mut excess = false;
@@ -162,7 +160,22 @@ impl Window {
             bucket.spent[resource] -= taken;
             self.sums[resource] -= taken;
         }
+        self.put(bucket);
         excess
+    }
+
+    /// None where nothing was spent in it, or it is not of the window.
+    fn bucket(&self, tick: Tick) -> Option<Bucket> {
+        if tick == self.open.tick { Some(self.open) } else { self.closed.get(tick, self.open.tick) }
+    }
+
+    /// In place of that of its tick.
+    fn put(&mut self, bucket: Bucket) {
+        if bucket.tick == self.open.tick {
+            self.open = bucket;
+        } else {
+            self.closed.put(bucket, self.open.tick);
+        }
     }
 
     /// The first bucket at whose opening usage is below the limit, if nothing more is spent; never for a limit of 0.
@@ -171,12 +184,20 @@ impl Window {
         if !limit.reached_by(usage) {
             return Some(self.open.tick);
         }
-        self.closed.iter().chain([&self.open]).find_map(|bucket| {
+        self.buckets().find_map(|bucket| {
             usage -= bucket.spent[resource];
             (!limit.reached_by(usage)).then_some(bucket.tick + BUCKETS)
         })
     }
 }
+
+impl PartialEq for Window {
+    fn eq(&self, other: &Self) -> bool {
+        self.buckets().eq(other.buckets())
+    }
+}
+
+impl Eq for Window {}
 
 #[cfg(test)]
 mod tests;

@@ -114,3 +114,16 @@ fn what_is_older_than_a_window_is_dropped_and_counted() {
     assert_eq!(bytes(&pending.freeze(later)), [2]);
     assert_eq!(pending.take_lost(), 1);
 }
+
+#[test]
+fn what_was_reported_takes_no_room() {
+    let (mut pending, now) = (Pending::default(), Instant::now());
+    for at in 0..2 * MAX_BATCH {
+        pending.add(spent(&format!("user-{at}"), 1), now);
+    }
+    pending.close(now);
+    assert_eq!(pending.freeze(now).len(), MAX_BATCH);
+    assert_eq!((pending.open.capacity(), pending.mergeable.capacity()), (0, 0));
+    assert_eq!(pending.freeze(now).len(), MAX_BATCH);
+    assert_eq!(pending.closed.capacity(), 0);
+}

@@ -1,13 +1,14 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use quota_core::{NodeReport, Resource};
+use quota_core::{Account, NodeReport, Resource};
 
 use super::Used;
 
 /// What an account used within the window, and how much of it it spent lately.
 #[derive(Clone, Copy)]
 pub(super) struct Told<'a> {
+    pub(super) account: &'a Account,
     pub(super) used: &'a Used,
     pub(super) recent: quota_core::Usage,
 }
@@ -24,7 +25,7 @@ pub(super) fn heaviest_of<'a>(told: &[Told<'a>]) -> Vec<Told<'a>> {
         let before = heaviest.len();
         for rank in &mut ranks {
             if heaviest.len() < NodeReport::MAX_HEAVIEST {
-                heaviest.extend(rank.find(|told| named.insert(told.used.id.as_str())));
+                heaviest.extend(rank.find(|told| named.insert(told.account)));
             }
         }
         if heaviest.len() == before {
