@@ -105,20 +105,20 @@ impl Client {
         }
         if !wanted.is_zero() {
             // By itself, so that a request that is given up takes no share with it.
-            let (rpc, payers) = (Arc::clone(request.rpc), Arc::clone(&request.payers));
+            let (rpc, payers) = (Arc::clone(request.rpc), Arc::clone(request.payers));
             tokio::spawn(self.clone().ask_for_share(rpc, payers, wanted));
         }
         if let Some(reservation) = reservation {
             self.shared().count(|stats| stats.allowed_by_share += 1);
-            let meter = self.begin(&request, true, Some(reservation), None);
+            let meter = self.begin(&request, true, now, Some(reservation), None);
             return Decision::Allow(Admission::new(meter, true));
         }
         let price = (!cut.is_empty()).then(|| self.expect(&mut request, &cut, now));
         let (used_here, early) = {
             let mut usage = self.shared().usage.lock();
-            let used_here = usage.here(&request.payers, now);
-            let hold = price.and_then(|price| Hold::reserve(&mut usage, &request.payers, price, now));
-            (used_here, Early::new(&self.shared().usage, &request.payers, hold))
+            let used_here = usage.here(request.payers, now);
+            let hold = price.and_then(|price| Hold::reserve(&mut usage, request.payers, price, now));
+            (used_here, Early::new(&self.shared().usage, request.payers, hold))
         };
         let check = || request.to_check(&self.shared().settings.node, used_here);
         let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
@@ -145,7 +145,7 @@ impl Client {
                         Ok(judged) => judged.hold,
                         Err(denial) => {
                             // What the service has reserved is given back.
-                            drop(self.begin(&request, false, reservation, None));
+                            drop(self.begin(&request, false, now, reservation, None));
                             self.shared().checked(now, |stats| stats.denied_locally += 1);
                             return Decision::Deny(denial);
                         }
@@ -157,7 +157,7 @@ impl Client {
                     stats.allowed += 1;
                     stats.shadow += u64::from(shadow);
                 });
-                Decision::Allow(Admission::new(self.begin(&request, true, reservation, hold), true))
+                Decision::Allow(Admission::new(self.begin(&request, true, now, reservation, hold), true))
             }
             Err(reason) => {
                 drop(early);
@@ -183,7 +183,7 @@ impl Client {
                     stats.allowed_unchecked += 1;
                     stats.allowed_locally += u64::from(is_known);
                 });
-                Decision::Allow(Admission::new(self.begin(request, true, None, hold), false))
+                Decision::Allow(Admission::new(self.begin(request, true, now, None, hold), false))
             }
             Err(denial) => {
                 self.shared().unchecked(reason, now, |stats| stats.denied_locally += 1);
@@ -212,7 +212,7 @@ impl Client {
             )
         };
         let is_known = !limits.is_empty();
-        let hold = judge(&mut self.shared().usage.lock(), &request.payers, limits, price, now);
+        let hold = judge(&mut self.shared().usage.lock(), request.payers, limits, price, now);
         match hold {
             Ok(hold) => Ok(Judged { hold, is_known }),
             Err(breach) => Err(spread(&Denial::local(&breach, &self.shared().settings.node))),
@@ -267,7 +267,8 @@ impl Client {
 
     /// Meters work that is not asked about, such as what belongs to an admitted request.
     pub fn meter(&self, request: &Request) -> Meter {
-        self.sound(request).map_or(Meter::new(None), |request| self.begin(&request, false, None, None))
+        let begin = |request: Sound<'_>| self.begin(&request, false, Instant::now(), None, None);
+        self.sound(request).map_or(Meter::new(None), begin)
     }
 
     /// How loaded this machine was when it was last looked at, which is each second; none before that.
@@ -346,11 +347,12 @@ impl Client {
         &self,
         request: &Sound<'_>,
         admitted: bool,
+        now: Instant,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Meter {
-        let (rpc, payers) = (Arc::clone(request.rpc), Arc::clone(&request.payers));
-        Meter::new(Some(self.shared().begin(self.clone(), rpc, payers, admitted, reservation, hold)))
+        let shared = self.shared();
+        Meter::new(Some(shared.begin(self.clone(), request, admitted, now, reservation, hold)))
     }
 
     pub(crate) fn shared(&self) -> &Shared {

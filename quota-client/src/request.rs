@@ -42,7 +42,7 @@ pub(crate) struct Sound<'a> {
     price: Option<Cost>,
     /// What is to be reserved beside, for further requests.
     share_wanted: Option<Cost>,
-    pub(crate) payers: Arc<Payers>,
+    pub(crate) payers: &'a Arc<Payers>,
     pub(crate) trace: &'a TraceContext,
 }
 
@@ -127,8 +127,7 @@ impl Request {
                 faults.push(Invalid::new(format!("accounts.{kind}"), *fault));
             }
         }
-        let payers = Arc::clone(&self.payers);
-        let (rpc, class) = (&self.rpc.taken, &*self.class.taken);
+        let (rpc, class, payers) = (&self.rpc.taken, &*self.class.taken, &self.payers);
         (Sound { rpc, class, price: self.price, share_wanted: None, payers, trace: &self.trace }, faults)
     }
 
@@ -156,7 +155,7 @@ impl Sound<'_> {
     /// One that reserves nothing: only a share is asked for.
     pub(crate) fn for_a_share<'a>(
         rpc: &'a Arc<str>,
-        payers: Arc<Payers>,
+        payers: &'a Arc<Payers>,
         wanted: Cost,
         trace: &'a TraceContext,
     ) -> Sound<'a> {

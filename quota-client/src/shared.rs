@@ -22,6 +22,7 @@ use crate::pool::Pool;
 use crate::pressure::{Sample, processors};
 use crate::process::{Family, Process};
 use crate::refusals::Refusals;
+use crate::request::Sound;
 use crate::session::Line;
 use crate::shed::SheddingSettings;
 use crate::usage::Usage;
@@ -219,15 +220,16 @@ impl Shared {
     pub(crate) fn begin(
         &self,
         client: Client,
-        rpc: Arc<str>,
-        payers: Arc<Payers>,
+        request: &Sound<'_>,
         admitted: bool,
+        now: Instant,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Arc<Work> {
         let mut live = self.live.lock();
         let place = live.vacant_entry();
-        let work = Arc::new(Work::new(place.key(), client, rpc, payers, admitted, reservation, hold));
+        let work =
+            Arc::new(Work::new(place.key(), client, request, admitted, now.into_std(), reservation, hold));
         place.insert(Arc::downgrade(&work));
         work
     }

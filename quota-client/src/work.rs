@@ -15,6 +15,7 @@ use crate::local::Hold;
 use crate::payers::Payers;
 use crate::pending::{Finished, Release, Spent};
 use crate::process::{Process, TreeUsage};
+use crate::request::Sound;
 use crate::reserved::Reserved;
 use crate::shared::Shared;
 use crate::shed::InFlight;
@@ -77,19 +78,18 @@ impl Work {
     pub(crate) fn new(
         id: usize,
         client: Client,
-        rpc: Arc<str>,
-        payers: Arc<Payers>,
+        request: &Sound<'_>,
         admitted: bool,
+        began: Instant,
         reservation: Option<Reservation>,
         hold: Option<Hold>,
     ) -> Self {
-        let began = Instant::now();
         let ceiling = Ceiling::new(client.shared().processors, began);
         Self {
             id,
             client,
-            rpc,
-            payers,
+            rpc: Arc::clone(request.rpc),
+            payers: Arc::clone(request.payers),
             admitted,
             began,
             cpu_micros: AtomicU64::new(0),

@@ -27,7 +27,7 @@ pub(super) struct Known {
 impl Client {
     /// What is known here of a request.
     pub(super) fn known(&self, request: &Sound<'_>, now: Instant) -> Known {
-        let (payers, accounts) = (&request.payers, request.payers.accounts());
+        let (payers, accounts) = (request.payers, request.payers.accounts());
         let mut local = self.shared().local.lock();
         let (refusal, cut) = (local.refusal(accounts, now), local.cuts(accounts));
         let mut known = Known { refusal, cut, reservation: None, wanted: Cost::ZERO };
@@ -54,8 +54,8 @@ impl Client {
         let asked = Instant::now();
         // It is of no request.
         let trace = TraceContext::default();
-        let request = Sound::for_a_share(&rpc, payers, wanted, &trace);
-        let used_here = self.shared().usage.lock().here(&request.payers, asked);
+        let request = Sound::for_a_share(&rpc, &payers, wanted, &trace);
+        let used_here = self.shared().usage.lock().here(&payers, asked);
         let check = || request.to_check(&self.shared().settings.node, used_here);
         // Nobody waits for it, and what is granted in an answer that is not waited for is lost for a window.
         let deadline = asked + self.shared().settings.report_deadline;
@@ -64,10 +64,10 @@ impl Client {
             .pool
             .ask(check, deadline, |mut client, check| async move { client.check(check).await })
             .await;
-        self.take_in_share(&request.payers, answer.as_ref().ok(), asked);
+        self.take_in_share(&payers, answer.as_ref().ok(), asked);
         if let Ok(Answer::Deny(_)) = self.read(answer, &request, Instant::now()) {
-            let ended = self.shared().local.lock().end_share(&request.payers);
-            ended.into_iter().for_each(|share| self.shared().give_back(&request.payers, share));
+            let ended = self.shared().local.lock().end_share(&payers);
+            ended.into_iter().for_each(|share| self.shared().give_back(&payers, share));
         }
     }
 
