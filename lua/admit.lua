@@ -7,16 +7,17 @@
 --          whether reaching it refuses (1) or is only told (0)
 --
 -- Returns { seconds, microseconds, tick, allowed (1 or 0), rebased, state, ... }: the clock, the bucket reserved
--- in, how many windows a clock stepped back had put in the future, and per account its state before the price:
--- the head of its value, followed by the closed buckets where a limit is reached, or '' where it cannot be read.
+-- in, how many windows a clock stepped back had put in the future, and per account its state before the price: its
+-- sums as in the head of its value (18 bytes); where a limit is reached the whole head, followed by the closed buckets as
+-- they lie in the value; or '' where it cannot be read.
 --
 -- Writes the price on all accounts, or nothing (but what a clock that stepped back makes necessary).
--- Example: EVAL <this> 1 q1:{user:alice} 1000000 <15 bytes> <21 bytes> -> { 1764500000, 123456, 1764500000, 1, 0, <42 bytes> }
+-- Example: EVAL <this> 1 q1:{user:alice} 1000000 <15 bytes> <21 bytes> -> { 1764500000, 123456, 1764500000, 1, 0, <18 bytes> }
 
 if #ARGV ~= 3 or #ARGV[2] ~= 15 or #ARGV[3] ~= 21 * #KEYS then
   return redis.error_reply('ERR admit takes a bucket length, 15 bytes of price and 21 bytes of limits an account')
 end
-local now, windows, rebased = open_all()
+local now, windows, rebased = open_all(HEAD)
 local price_cpu, price_mem, price_net = unpack_struct('<I5I5I5', ARGV[2])
 local allowed = 1
 local reply = { seconds, micros, now, 0, rebased }
@@ -26,13 +27,13 @@ for i = 1, #KEYS do
   local cpu, cpu_refuses, mem, mem_refuses, net, net_refuses = unpack_struct('<I6BI6BI6B', ARGV[3], 21 * i - 20)
   local over_cpu, over_mem, over_net = w and w.cpu >= cpu, w and w.mem >= mem, w and w.net >= net
   local over = over_cpu or over_mem or over_net
-  if not w or over and not read_rest(w) then
+  if not w or over and not has_rest(w) then
     windows[i], allowed, reply[5 + i] = false, 0, ''
   else
     if over_cpu and cpu_refuses == 1 or over_mem and mem_refuses == 1 or over_net and net_refuses == 1 then
       allowed = 0
     end
-    reply[5 + i] = over and head(w) .. w.closed or head(w)
+    reply[5 + i] = over and head(w) .. parts(w) or pack('<I6I6I6', w.cpu, w.mem, w.net)
   end
 end
 

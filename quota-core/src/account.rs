@@ -82,26 +82,18 @@ pub struct Account {
 impl Account {
     /// From a name as a caller gives it; IPv6 addresses are grouped by `prefix`.
     pub fn new(kind: Kind, id: &str, prefix: Ipv6Prefix) -> Result<Self, InvalidAccount> {
-        let Self { id, .. } = Self::from_spelling(kind, id)?;
+        check(id)?;
         let id = match kind {
-            Kind::Repo => repo::normalise(&id)?,
-            Kind::User => id,
-            Kind::Ip => ip::normalise(&id, prefix)?,
+            Kind::Repo => repo::normalise(id)?,
+            Kind::User => id.into(),
+            Kind::Ip => ip::normalise(id, prefix)?,
         };
         Ok(Self { kind, id })
     }
 
     /// From the one spelling of its name, as [`Account::id`] gave it.
     pub fn from_spelling(kind: Kind, id: &str) -> Result<Self, InvalidAccount> {
-        if id.is_empty() {
-            return Err(InvalidAccount::Empty);
-        }
-        if id.len() > MAX_ID_BYTES {
-            return Err(InvalidAccount::TooLong);
-        }
-        if id.chars().any(char::is_control) {
-            return Err(InvalidAccount::ControlCharacter);
-        }
+        check(id)?;
         Ok(Self { kind, id: id.into() })
     }
 
@@ -127,6 +119,20 @@ impl std::fmt::Display for Account {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.kind, self.id)
     }
+}
+
+/// What every name must be, of whatever kind.
+fn check(id: &str) -> Result<(), InvalidAccount> {
+    if id.is_empty() {
+        return Err(InvalidAccount::Empty);
+    }
+    if id.len() > MAX_ID_BYTES {
+        return Err(InvalidAccount::TooLong);
+    }
+    if id.chars().any(char::is_control) {
+        return Err(InvalidAccount::ControlCharacter);
+    }
+    Ok(())
 }
 
 /// The accounts of one request: at most one of each kind, and at least one in all.

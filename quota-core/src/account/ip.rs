@@ -37,7 +37,9 @@ pub(super) fn normalise(id: &str, prefix: Ipv6Prefix) -> Result<Box<str>, Invali
     };
     let address: IpAddr = address.parse().map_err(|_| InvalidAccount::NotAnAddress)?;
     let name = match address {
-        IpAddr::V4(v4) => v4.to_string(),
+        // The one spelling that is read.
+        IpAddr::V4(_) if bits.is_none() => return Ok(id.into()),
+        IpAddr::V4(_) => return Err(InvalidAccount::NotAnAddress),
         IpAddr::V6(v6) => match embedded(v6) {
             Some(v4) => v4.to_string(),
             None => network(v6, prefix),

@@ -3,18 +3,18 @@ use super::InvalidAccount;
 /// Slashes at the ends, doubled slashes and one trailing `.git` make no new repository. Case and Unicode form
 /// are kept, since Git servers disagree about them.
 pub(super) fn normalise(id: &str) -> Result<Box<str>, InvalidAccount> {
-    let mut segments: Vec<&str> = id.split('/').filter(|segment| !segment.is_empty()).collect();
-    if let Some(last) = segments.last_mut()
-        && let Some(stem) = last.strip_suffix(".git")
-        && !stem.is_empty()
-    {
-        *last = stem;
+    let mut segments = id.split('/').filter(|segment| !segment.is_empty()).peekable();
+    let mut name = String::with_capacity(id.len());
+    while let Some(segment) = segments.next() {
+        let stem = segment.strip_suffix(".git").filter(|stem| !stem.is_empty() && segments.peek().is_none());
+        let segment = stem.unwrap_or(segment);
+        if matches!(segment, "." | "..") {
+            return Err(InvalidAccount::DotSegment);
+        }
+        if !name.is_empty() {
+            name.push('/');
+        }
+        name.push_str(segment);
     }
-    if segments.is_empty() {
-        return Err(InvalidAccount::Empty);
-    }
-    if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
-        return Err(InvalidAccount::DotSegment);
-    }
-    Ok(segments.join("/").into())
+    if name.is_empty() { Err(InvalidAccount::Empty) } else { Ok(name.into()) }
 }

@@ -1,6 +1,6 @@
 mod merge;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use quota_core::{Account, Accounts, Charge, Cost, Mark, Release, Source};
@@ -122,13 +122,17 @@ impl Quota {
     /// The report by account, merged, without what is older than the window, and how many charges that is.
     fn sum(&self, request: &ReportRequest) -> (Report, u32) {
         let mut dropped_old = 0;
-        let mut entries: BTreeMap<&Account, Entry> = BTreeMap::new();
+        let (mut entries, mut places) = (Vec::<Entry>::new(), HashMap::<&Account, usize>::new());
         for charge in &request.charges {
             let age = charge.age.saturating_add(request.held);
             let counts = age < self.window.length();
             dropped_old += u32::from(!counts);
             for account in charge.accounts.as_slice() {
-                let entry = entries.entry(account).or_insert_with(|| Entry::new(account.clone()));
+                let place = *places.entry(account).or_insert(entries.len());
+                if place == entries.len() {
+                    entries.push(Entry::new(account.clone()));
+                }
+                let entry = &mut entries[place];
                 if counts {
                     entry.charges.push(Charge { age, cost: charge.cost });
                 }
@@ -137,12 +141,11 @@ impl Quota {
                 }
             }
         }
-        let entries = entries.into_values().filter(|entry| !entry.is_empty()).map(|mut entry| {
+        entries.retain(|entry| !entry.is_empty());
+        for entry in &mut entries {
             merge::charges(&mut entry.charges, self.window);
             merge::releases(&mut entry.releases);
-            entry
-        });
-        let entries = entries.collect();
+        }
         (Report { mark: request.mark, entries }, dropped_old)
     }
 }

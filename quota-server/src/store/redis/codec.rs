@@ -8,8 +8,9 @@ use redis::Value;
 
 use crate::store::{Admitted, Entry, Limited, Snapshots, StoreError};
 
-/// The head of a value, and each closed bucket after it.
+/// The head of a value, the sums in it, and each closed bucket after it.
 const HEAD: usize = 42;
+const SUMS: usize = 18;
 const CLOSED: usize = 16;
 
 /// A report's head with its mark, a charge and a release.
@@ -58,10 +59,8 @@ pub(super) fn report(mark: Option<Mark>, entry: &Entry) -> Vec<u8> {
     packed.push(u8::from(mark.is_some()));
     push(&mut packed, charges.len() as u64, 2);
     push(&mut packed, releases.len() as u64, 2);
-    if let Some(mark) = mark {
-        packed.extend_from_slice(mark.source.as_bytes());
-        push(&mut packed, mark.sequence, 7);
-    }
+    packed.extend_from_slice(mark.map_or([0; 7], |mark| *mark.source.as_bytes()).as_slice());
+    push(&mut packed, mark.map_or(0, |mark| mark.sequence), 7);
     for charge in charges {
         // Above 12 days an age does not fit; below an hour it counts at all.
         push(&mut packed, u64::try_from(charge.age.as_micros()).unwrap_or(u64::MAX).min(MAX_AGE_MICROS), 5);
@@ -142,23 +141,29 @@ fn states_of<'a>(
     Ok(Snapshots { now, accounts, rebased: small(rebased)? })
 }
 
-/// What the head of a value and the closed buckets behind it tell. `None` where they are no window.
+/// What sums tell, or the head of a value and the closed buckets behind it. `None` where they are no window.
 fn snapshot(state: &[u8]) -> Option<Snapshot> {
-    let (head, closed) = state.split_at_checked(HEAD)?;
-    let sums = PerResource::new(read(&head[7..13]), read(&head[13..19]), read(&head[19..25]));
-    let buckets = usize::from(head[40]);
-    if closed.is_empty() && buckets > 0 {
-        return Some(Snapshot::Below(sums));
+    if state.len() == SUMS {
+        return Some(Snapshot::Below(sums(state)));
     }
+    let (head, closed) = state.split_at_checked(HEAD)?;
+    let (buckets, first) = (usize::from(head[40]), usize::from(head[41]));
     if closed.len() != buckets * CLOSED {
         return None;
     }
     let open = Bucket { tick: read(&head[1..7]), spent: spent(&head[25..40]) };
     let closed = closed
         .chunks_exact(CLOSED)
+        .cycle()
+        .skip(first)
+        .take(buckets)
         .map(|bucket| Bucket { tick: tick(u64::from(bucket[0]), open.tick), spent: spent(&bucket[1..]) });
     let window = Window::from_buckets(open, closed)?;
-    (*window.usage() == sums).then_some(Snapshot::Full(window))
+    (*window.usage() == sums(&head[7..25])).then_some(Snapshot::Full(window))
+}
+
+fn sums(packed: &[u8]) -> Usage {
+    PerResource::new(read(&packed[..6]), read(&packed[6..12]), read(&packed[12..18]))
 }
 
 /// The tick before `open` whose last byte is `low`.
