@@ -7,7 +7,7 @@ use fastrand::Rng;
 use quota_core::{Account, WindowLength};
 use quota_server::store::{Limited, RedisStore, Store, StoreError};
 use quota_tests::redis::RedisServer;
-use quota_tests::stores::Opening;
+use quota_tests::stores::{Opening, StoreClock};
 use quota_tests::values::{cpu, enforced, giving_back, mark, spending, unlimited, user};
 use tokio::task::JoinSet;
 
@@ -66,6 +66,29 @@ async fn f07_every_key_expires() {
         });
     }
     assert!(callers.join_all().await.iter().sum::<u64>() > 0, "there were keys");
+}
+
+/// Of a window with cost in every second an admission writes a bucket and the head, and prolongs nothing as a rule.
+#[tokio::test]
+async fn f07_a_mark_that_takes_the_place_of_another_has_two_windows_to_live() {
+    let server = RedisServer::start().await;
+    let raw = Raw::new(&server).await;
+    let store = Opening { test_clock: true, ..Opening::default() }.open(&server.url());
+    let clock = StoreClock::in_redis(&server).await;
+    let alice = user("alice");
+    let always: Vec<_> = (0..60).map(|second| (second, 10)).collect();
+    store.settle(&report(mark("r", 1), [spending(&alice, &always)])).await.unwrap();
+    clock.advance(Duration::from_secs(1)).await;
+    raw.run::<()>(&["PEXPIRE", &key(&alice), "60000"]).await;
+    assert!(admit(&store, &alice, unlimited(), cpu(10)).await.unwrap().allowed);
+    assert!(raw.pttl(&alice).await <= 60_000, "the ring has turned by one");
+
+    store.settle(&report(mark("r", 2), [spending(&alice, &[(0, 10)])])).await.unwrap();
+    let left = raw.pttl(&alice).await;
+    assert!(left > 60_000, "{left} ms");
+    assert_eq!(used(&store, &alice).await.unwrap(), 59 * 10 + 10 + 10);
+    let again = store.settle(&report(mark("r", 2), [spending(&alice, &[(0, 10)])])).await.unwrap();
+    assert_eq!((again.applied, again.duplicates), (0, 1));
 }
 
 /// A value of another type, in the place of each of the accounts of a call.
