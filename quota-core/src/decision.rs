@@ -2,7 +2,7 @@ use std::iter;
 use std::time::Duration;
 
 use crate::{
-    Account, Bound, Limit, Mode, PerResource, Resource, Tick, Timestamp, Usage, Window, WindowLength,
+    Account, Bound, Limit, Mode, PerResource, Ratio, Resource, Tick, Timestamp, Usage, Window, WindowLength,
 };
 
 /// What a store tells of an account: the whole window where a limit is reached, the sums where none is.
@@ -72,6 +72,19 @@ impl HereUsed {
 }
 
 impl Comparison {
+    /// The same, of a request that may use a part of every limit alone.
+    #[must_use]
+    pub fn part(self, part: Ratio) -> Self {
+        let of = |limit| match limit {
+            Limit::At(amount) => Limit::At(part.of(amount)),
+            Limit::Unlimited => limit,
+        };
+        Self {
+            ceiling: Bound { limit: of(self.ceiling.limit), ..self.ceiling },
+            here: self.here.map(|here| Here { limit: of(here.limit), ..here }),
+        }
+    }
+
     /// What a store compares usage everywhere with, to come to the same: usage on the node that is known has been
     /// compared before.
     pub fn bound(&self) -> Bound {

@@ -20,6 +20,7 @@ mod node;
 mod overrides;
 mod ratio;
 mod resource;
+mod slots;
 mod switch;
 mod time;
 mod window;
@@ -43,6 +44,9 @@ pub use node::{NodeReport, NodeState, Used};
 pub use overrides::{InvalidWeight, Override, Weight};
 pub use ratio::{InvalidRatio, Ratio};
 pub use resource::{PerResource, Resource};
+pub use slots::{
+    Adaptive, Cap, LeaseId, Leased, NoSlot, Owner, Progress, Renewal, SlotStanding, SlotTerms, Slots, Wanted,
+};
 pub use switch::{Place, Switch};
 pub use time::{BUCKETS, Tick, Timestamp, WindowLength};
 pub use window::{BUCKET_CAP, Bucket, Usage, Window};

@@ -10,7 +10,7 @@ pub(crate) const TOLERANCE_MICROS: u64 = 5_000_000;
 pub type Tick = u64;
 
 /// A moment on the store's clock, in microseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(u64);
 
 impl Timestamp {

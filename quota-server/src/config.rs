@@ -5,6 +5,7 @@
 
 mod auth;
 mod changes;
+mod classes;
 mod digest;
 mod environment;
 mod error;
@@ -28,6 +29,7 @@ use quota_core::{Ipv6Prefix, WindowLength};
 
 pub use auth::Auth;
 pub use changes::Change;
+pub use classes::{Class, Classes, Service};
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
 pub use log::{AccountNames, Log, LogFormat, LogKey};
@@ -57,6 +59,8 @@ pub struct Config {
     pub policy: Policy,
     /// What RPCs are expected to cost.
     pub prices: Prices,
+    /// The kinds of traffic.
+    pub classes: Classes,
     /// What is said of single accounts.
     pub overrides: Vec<FileOverride>,
     /// How client addresses become accounts.
@@ -141,6 +145,7 @@ impl Config {
             window,
             policy: Policy::read(settings, window)?,
             prices: Prices::read(settings)?,
+            classes: Classes::read(settings)?,
             overrides: overrides::read(settings, ipv6_prefix, window.length())?,
             ip: Ip { ipv6_prefix },
             auth,

@@ -6,6 +6,7 @@ mod health;
 mod modes;
 mod overrides;
 mod session;
+mod slots;
 mod status;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use prost_types::FileDescriptorSet;
 use quota_proto::v1::mode_service_server::ModeServiceServer;
 use quota_proto::v1::override_service_server::OverrideServiceServer;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
+use quota_proto::v1::slot_service_server::SlotServiceServer;
 use quota_proto::v1::{
     BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListDenialsRequest,
     ListDenialsResponse, ListNodesRequest, ListNodesResponse, ListTopRequest, ListTopResponse,
@@ -46,7 +48,7 @@ struct Service {
     sessions: Sessions,
 }
 
-/// What operators say.
+/// What operators say, and slots.
 struct Grpc(Arc<Quota>);
 
 /// Every service: the quota service, its health, and what describes them. Where requests are traced, each has a span.
@@ -65,11 +67,13 @@ pub(crate) fn routes(
     let sessions = Sessions::new(Arc::clone(&readiness), Arc::clone(&auth));
     let guard = Guard { auth, quota: Arc::clone(&quota) };
     let modes = ModeServiceServer::new(Grpc(Arc::clone(&quota)));
+    let slots = SlotServiceServer::new(Grpc(Arc::clone(&quota)));
     let overrides = OverrideServiceServer::new(Grpc(Arc::clone(&quota)));
     let quota =
         QuotaServiceServer::new(Service { quota, sessions }).max_decoding_message_size(MAX_BODY_BYTES);
     let routes = Routes::new(quota)
         .add_service(modes.max_decoding_message_size(MAX_BODY_BYTES))
+        .add_service(slots.max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(overrides.max_decoding_message_size(MAX_BODY_BYTES))
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))

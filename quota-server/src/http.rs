@@ -5,6 +5,7 @@ mod authenticate;
 mod backoff;
 mod bounded;
 mod check;
+mod classes;
 mod dashboard;
 mod denials;
 mod events;
@@ -22,6 +23,7 @@ mod rate_limit;
 mod report;
 mod same_origin;
 mod serve;
+mod slots;
 mod standing;
 mod top;
 
@@ -95,7 +97,7 @@ fn form<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route 
 }
 
 /// Every route of the API. `openapi.json` describes the same.
-fn routes() -> [Route; 22] {
+fn routes() -> [Route; 24] {
     [
         post("/v1/check", check::check),
         post("/v1/report", report::report),
@@ -108,6 +110,8 @@ fn routes() -> [Route; 22] {
         get("/v1/denials", denials::denials),
         get("/v1/denials/stream", denials::stream),
         get("/v1/prices", prices::prices),
+        post("/v1/slots", slots::slots),
+        get("/v1/classes", classes::classes),
         get("/v1/overrides", overrides::list),
         get("/v1/overrides/{kind}/{*id}", overrides::get),
         put("/v1/overrides/{kind}/{*id}", overrides::put),

@@ -1,6 +1,7 @@
 //! The catalogue of metrics. Labels come from closed sets, and from the names of nodes, which are validated and capped: no
 //! account or path is ever one.
 
+mod classes;
 mod config;
 mod nodes;
 mod requests;
@@ -12,6 +13,7 @@ use prometheus::{
 use quota_core::{Breach, Limit, Mode, Resource};
 use quota_proto::wire_amount;
 
+pub use self::classes::{ClassMetrics, SlotOutcome};
 pub use self::config::ConfigMetrics;
 pub use self::nodes::{CutFigures, NodeMetrics};
 pub use self::requests::{OTHER_RPCS, RequestMetrics};
@@ -74,6 +76,10 @@ pub enum Operation {
     Say,
     /// Restore.
     Restore,
+    /// Acquire slots.
+    Acquire,
+    /// Renew slots.
+    Renew,
     /// Safety.
     Safety,
     /// Probe.
@@ -82,7 +88,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Admit,
         Self::Settle,
         Self::Usage,
@@ -93,6 +99,8 @@ impl Operation {
         Self::Words,
         Self::Say,
         Self::Restore,
+        Self::Acquire,
+        Self::Renew,
         Self::Safety,
         Self::Probe,
     ];
@@ -110,6 +118,8 @@ impl Operation {
             Self::Words => "words",
             Self::Say => "say",
             Self::Restore => "restore",
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
             Self::Safety => "safety",
             Self::Probe => "probe",
         }
@@ -172,6 +182,8 @@ pub struct Metrics {
     pub overrides_restored: IntCounter,
     /// Pressure and limits by node.
     pub nodes: NodeMetrics,
+    /// Slots by class of traffic.
+    pub classes: ClassMetrics,
     /// Which configuration is in force.
     pub config: ConfigMetrics,
     /// When the limits of the nodes were last read.
@@ -310,6 +322,7 @@ impl Metrics {
                 "Words of operators that the store had lost, and that this server put back.",
             )?,
             nodes: NodeMetrics::new(&registry)?,
+            classes: ClassMetrics::new(&registry)?,
             config: ConfigMetrics::new(&registry)?,
             node_limits_age,
             node_limits_stale,
@@ -317,6 +330,7 @@ impl Metrics {
             registry,
         };
         metrics.show_limits(&config.policy);
+        metrics.classes.show(&config.classes);
         metrics.config.accepted(config.digest, 0);
         for account in [HEAVY, LIGHT] {
             metrics.denials.with_label_values(&[account]);
@@ -389,6 +403,7 @@ impl Metrics {
     /// Shows other settings, and forgets what only the earlier ones named.
     pub fn show_settings(&self, config: &Config) {
         self.show_limits(&config.policy);
+        self.classes.show(&config.classes);
         self.requests.retain(|rpc| config.prices.has(rpc));
     }
 

@@ -4,6 +4,7 @@ mod backoff;
 mod callers;
 mod changes;
 mod check;
+mod classes;
 mod denials;
 mod denied;
 mod error;
@@ -30,14 +31,15 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 use quota_core::{
-    Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, Override, PerKind, PerResource, Snapshot,
-    Subject, Timestamp, Usage, Verdict, WindowLength, decide,
+    Account, Comparison, Cut, Here, HereUsed, Ipv6Prefix, Limit, Override, PerKind, PerResource, Ratio,
+    Snapshot, Subject, Timestamp, Usage, Verdict, WindowLength, decide,
 };
 use quota_proto::UsedHere;
 
 pub use backoff::{Backoff, BackoffRequest};
 pub use changes::{Change, Changes, Following};
 pub use check::{CheckRequest, CheckResponse, Decision};
+pub use classes::{AcquireRequest, ClassStanding, RenewRequest, SlotAnswer, slot_owner};
 pub use denials::Denials;
 pub(crate) use denied::DenialRecord;
 pub use denied::{DenialCount, DenialEvent, DenialEvents, DenialReport, DenialsRequest, Listening, Told};
@@ -132,7 +134,8 @@ impl Quota {
     }
 
     /// What accounts are compared with on a node; `used` tells what they used there, else the node's last report.
-    fn compare(&self, accounts: &[Account], node: &Label, used: &UsedHere) -> Vec<Compared> {
+    /// A request may use `part` of each limit.
+    fn compare(&self, accounts: &[Account], node: &Label, used: &UsedHere, part: Ratio) -> Vec<Compared> {
         let settings = self.settings();
         let in_force = self.operators.in_force();
         let most = PerKind::from_fn(|kind| in_force.switch.most(kind, node.as_deref()));
@@ -157,11 +160,12 @@ impl Quota {
                         .map_or(HereUsed::Unknown, HereUsed::Reported),
                 };
                 let ceiling = overriding.map_or(of_kind, |said| said.word.ceiling(resource, of_kind));
-                Comparison {
+                let comparison = Comparison {
                     ceiling: ceiling.at_most(most[kind]),
                     here: node_limit(&settings.policy, node, kind, resource)
                         .map(|of_node| Here { limit: limit_here(of_node), used: used_here() }),
-                }
+                };
+                comparison.part(part)
             });
             Compared { account: account.clone(), comparisons, cuts, overriding: overriding.cloned() }
         });

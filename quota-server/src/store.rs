@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quota_core::{
-    Account, Adaptations, Bound, Charge, Cost, Mark, NodeReport, PerResource, Release, Settled, Snapshot,
-    Tick, Timestamp, Word,
+    Account, Adaptations, Bound, Charge, Cost, Leased, Mark, NodeReport, PerResource, Progress, Release,
+    Renewal, Settled, SlotTerms, Snapshot, Tick, Timestamp, Wanted, Word,
 };
 
 pub use board::{Board, Posts};
@@ -77,11 +77,33 @@ pub trait Store: Send + Sync + 'static {
     /// Puts words back that the store has lost, unless later ones are there. Returns how many.
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError>;
 
+    /// Leases slots of a class.
+    async fn lease_slots(&self, call: SlotCall<'_>, wanted: &Wanted) -> Result<Leased, StoreError>;
+
+    /// Renews a lease of slots, or gives it back.
+    async fn keep_slots(
+        &self,
+        call: SlotCall<'_>,
+        kept: &Renewal,
+        progress: Progress,
+    ) -> Result<Leased, StoreError>;
+
     /// Whether the store may lose what never expires.
     async fn safety(&self) -> Result<Safety, StoreError>;
 
     /// Whether the store takes writes.
     async fn probe(&self) -> Result<(), StoreError>;
+}
+
+/// Which slots are asked for, and on which terms.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotCall<'a> {
+    /// The name of the class, one of few.
+    pub class: &'a str,
+    /// Its terms.
+    pub terms: &'a SlotTerms,
+    /// Whether nodes are under pressure, so that a cap that adapts is lowered.
+    pub pressed: bool,
 }
 
 /// An account with the limits that it is compared with.

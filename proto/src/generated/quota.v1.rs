@@ -968,6 +968,220 @@ pub struct DeleteModeRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteModeResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AcquireSlotsRequest {
+    /// The class; that of requests which name none, if empty.
+    #[prost(string, tag = "1")]
+    pub class: ::prost::alloc::string::String,
+    /// A process, 1 to 255 bytes.
+    #[prost(string, tag = "2")]
+    pub holder: ::prost::alloc::string::String,
+    /// The node on which the requests run, at most 256 bytes; empty where it is none.
+    #[prost(string, tag = "3")]
+    pub node: ::prost::alloc::string::String,
+    /// As many as requests wait for one.
+    #[prost(uint32, tag = "4")]
+    pub count: u32,
+    /// Further ones, for requests that may come: of a quarter of what is left then.
+    #[prost(uint32, tag = "5")]
+    pub spare: u32,
+    /// The holder gives each to one request after the other, and looks itself that none runs for too long.
+    #[prost(bool, tag = "6")]
+    pub pooled: bool,
+    /// Requests that still run though their lease has ended, each told once.
+    #[prost(uint32, tag = "7")]
+    pub overrun: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RenewSlotsRequest {
+    /// As in Acquire.
+    #[prost(string, tag = "1")]
+    pub class: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub holder: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub node: ::prost::alloc::string::String,
+    #[prost(bytes = "vec", tag = "4")]
+    pub lease: ::prost::alloc::vec::Vec<u8>,
+    /// How many of its slots are still needed; more than it has is no more than that, and 0 gives it back.
+    #[prost(uint32, tag = "5")]
+    pub count: u32,
+    /// Requests that have ended since that was told last, and how long they took in all: a cap may follow.
+    #[prost(uint32, tag = "6")]
+    pub finished: u32,
+    #[prost(message, optional, tag = "7")]
+    pub took: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Slots {
+    /// Its name, and how it is served.
+    #[prost(string, tag = "1")]
+    pub class: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub policy: ::core::option::Option<ClassPolicy>,
+    /// Empty where there is none.
+    #[prost(bytes = "vec", tag = "3")]
+    pub lease: ::prost::alloc::vec::Vec<u8>,
+    /// How many slots it has; 0: none, or it has ended.
+    #[prost(uint32, tag = "4")]
+    pub count: u32,
+    /// For how long, from when it was asked for. Of a class without a cap, for how long that may be taken for true.
+    #[prost(message, optional, tag = "5")]
+    pub lasts: ::core::option::Option<::prost_types::Duration>,
+    /// Set where slots were asked for and there are none: why, and when to ask again.
+    #[prost(enumeration = "slots::NoSlot", tag = "6")]
+    pub refused: i32,
+    #[prost(message, optional, tag = "7")]
+    pub retry_after: ::core::option::Option<::prost_types::Duration>,
+    /// Absent where the class has no cap.
+    #[prost(message, optional, tag = "8")]
+    pub standing: ::core::option::Option<SlotStanding>,
+}
+/// Nested message and enum types in `Slots`.
+pub mod slots {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum NoSlot {
+        Unspecified = 0,
+        /// All are leased.
+        AtCap = 1,
+        /// All are that the node may have.
+        AtNodeCap = 2,
+        /// What was leased before is not known yet: the store has been started.
+        Opening = 3,
+        /// As many leases are kept as may be.
+        TooManyLeases = 4,
+    }
+    impl NoSlot {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "NO_SLOT_UNSPECIFIED",
+                Self::AtCap => "NO_SLOT_AT_CAP",
+                Self::AtNodeCap => "NO_SLOT_AT_NODE_CAP",
+                Self::Opening => "NO_SLOT_OPENING",
+                Self::TooManyLeases => "NO_SLOT_TOO_MANY_LEASES",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "NO_SLOT_UNSPECIFIED" => Some(Self::Unspecified),
+                "NO_SLOT_AT_CAP" => Some(Self::AtCap),
+                "NO_SLOT_AT_NODE_CAP" => Some(Self::AtNodeCap),
+                "NO_SLOT_OPENING" => Some(Self::Opening),
+                "NO_SLOT_TOO_MANY_LEASES" => Some(Self::TooManyLeases),
+                _ => None,
+            }
+        }
+    }
+}
+/// What becomes of a request for which there is no slot. Waiting is the holder's affair.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClassPolicy {
+    #[prost(enumeration = "class_policy::Service", tag = "1")]
+    pub service: i32,
+    /// At most so long, with at most so many in one process.
+    #[prost(message, optional, tag = "2")]
+    pub max_wait: ::core::option::Option<::prost_types::Duration>,
+    #[prost(uint32, tag = "3")]
+    pub max_queue: u32,
+    /// One that runs for longer is to be told to stop, and its slot is taken back; absent: never.
+    #[prost(message, optional, tag = "4")]
+    pub max_run: ::core::option::Option<::prost_types::Duration>,
+}
+/// Nested message and enum types in `ClassPolicy`.
+pub mod class_policy {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Service {
+        Unspecified = 0,
+        /// It is refused at once.
+        Immediate = 1,
+        /// It waits, in a queue.
+        Patient = 2,
+    }
+    impl Service {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "SERVICE_UNSPECIFIED",
+                Self::Immediate => "SERVICE_IMMEDIATE",
+                Self::Patient => "SERVICE_PATIENT",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "SERVICE_UNSPECIFIED" => Some(Self::Unspecified),
+                "SERVICE_IMMEDIATE" => Some(Self::Immediate),
+                "SERVICE_PATIENT" => Some(Self::Patient),
+                _ => None,
+            }
+        }
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SlotStanding {
+    #[prost(uint32, tag = "1")]
+    pub leased: u32,
+    /// In so many leases.
+    #[prost(uint32, tag = "2")]
+    pub leases: u32,
+    /// As it is now.
+    #[prost(uint32, tag = "3")]
+    pub cap: u32,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListClassesRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListClassesResponse {
+    /// By name.
+    #[prost(message, repeated, tag = "1")]
+    pub classes: ::prost::alloc::vec::Vec<Class>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Class {
+    #[prost(string, tag = "1")]
+    pub class: ::prost::alloc::string::String,
+    /// Requests that name none are of it.
+    #[prost(bool, tag = "2")]
+    pub is_default: bool,
+    #[prost(message, optional, tag = "3")]
+    pub policy: ::core::option::Option<ClassPolicy>,
+    /// Of the limits of an account, how many thousandths its requests may use.
+    #[prost(uint32, tag = "4")]
+    pub quota_thousandths: u32,
+    /// Absent where it has no cap.
+    #[prost(message, optional, tag = "5")]
+    pub standing: ::core::option::Option<SlotStanding>,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Kind {
@@ -2963,6 +3177,449 @@ pub mod mode_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "quota.v1.ModeService";
     impl<T> tonic::server::NamedService for ModeServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod slot_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Slots of classes of traffic: each is one of its requests in progress.
+    ///
+    /// They are leased, to be given back or renewed in time. A caller counts a lease from before it asked. Acquire makes a new lease
+    /// each time, Renew only makes one smaller: a call that is lost, or comes twice or late, lets nobody hold more than there are.
+    /// INVALID_ARGUMENT: there is no such class.
+    #[derive(Debug, Clone)]
+    pub struct SlotServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> SlotServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> SlotServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            SlotServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Leases as many slots as there are of those that are asked for. Where there are none, the answer says why.
+        pub async fn acquire(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AcquireSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.SlotService/Acquire",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.SlotService", "Acquire"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Renews a lease, or gives it back.
+        pub async fn renew(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RenewSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.SlotService/Renew",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.SlotService", "Renew"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Every class, and how many of its slots are leased.
+        pub async fn list(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListClassesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListClassesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.SlotService/List",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("quota.v1.SlotService", "List"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod slot_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with SlotServiceServer.
+    #[async_trait]
+    pub trait SlotService: std::marker::Send + std::marker::Sync + 'static {
+        /// Leases as many slots as there are of those that are asked for. Where there are none, the answer says why.
+        async fn acquire(
+            &self,
+            request: tonic::Request<super::AcquireSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status>;
+        /// Renews a lease, or gives it back.
+        async fn renew(
+            &self,
+            request: tonic::Request<super::RenewSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status>;
+        /// Every class, and how many of its slots are leased.
+        async fn list(
+            &self,
+            request: tonic::Request<super::ListClassesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListClassesResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Slots of classes of traffic: each is one of its requests in progress.
+    ///
+    /// They are leased, to be given back or renewed in time. A caller counts a lease from before it asked. Acquire makes a new lease
+    /// each time, Renew only makes one smaller: a call that is lost, or comes twice or late, lets nobody hold more than there are.
+    /// INVALID_ARGUMENT: there is no such class.
+    #[derive(Debug)]
+    pub struct SlotServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> SlotServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for SlotServiceServer<T>
+    where
+        T: SlotService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/quota.v1.SlotService/Acquire" => {
+                    #[allow(non_camel_case_types)]
+                    struct AcquireSvc<T: SlotService>(pub Arc<T>);
+                    impl<
+                        T: SlotService,
+                    > tonic::server::UnaryService<super::AcquireSlotsRequest>
+                    for AcquireSvc<T> {
+                        type Response = super::Slots;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AcquireSlotsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SlotService>::acquire(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AcquireSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.SlotService/Renew" => {
+                    #[allow(non_camel_case_types)]
+                    struct RenewSvc<T: SlotService>(pub Arc<T>);
+                    impl<
+                        T: SlotService,
+                    > tonic::server::UnaryService<super::RenewSlotsRequest>
+                    for RenewSvc<T> {
+                        type Response = super::Slots;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RenewSlotsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SlotService>::renew(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RenewSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.SlotService/List" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSvc<T: SlotService>(pub Arc<T>);
+                    impl<
+                        T: SlotService,
+                    > tonic::server::UnaryService<super::ListClassesRequest>
+                    for ListSvc<T> {
+                        type Response = super::ListClassesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListClassesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SlotService>::list(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for SlotServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "quota.v1.SlotService";
+    impl<T> tonic::server::NamedService for SlotServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

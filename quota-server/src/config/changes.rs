@@ -9,10 +9,12 @@ use super::error::Key;
 use super::schema::{Table, lookup, paths};
 
 /// What may change while the server runs; all else takes a restart.
-const RELOADED: [&str; 8] = [
+const RELOADED: [&str; 10] = [
     "adapt",
     "auth.certificates",
     "auth.tokens",
+    "classes",
+    "default_class",
     "limits",
     "log.requests",
     "overrides",

@@ -4,7 +4,8 @@ use sha2::{Digest as _, Sha256};
 use super::schema::Table;
 
 /// What all servers on one store decide by.
-const SHARED: [&str; 6] = ["adapt", "ip", "limits", "overrides", "prices", "window"];
+const SHARED: [&str; 8] =
+    ["adapt", "classes", "default_class", "ip", "limits", "overrides", "prices", "window"];
 
 /// Of those settings, in 48 bits, which a metric can hold.
 pub(super) fn of(settings: &Table) -> u64 {

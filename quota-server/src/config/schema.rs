@@ -1,5 +1,5 @@
-//! What may be written: the keys of the defaults, each with a value of the same type, prices of any RPC, and in lists what
-//! those who read them know.
+//! What may be written: the keys of the defaults, each with a value of the same type, prices of any RPC, classes of
+//! any name, and in lists what those who read them know.
 //!
 //! Checked on each layer before they are merged, because the `config` crate converts between types as it reads
 //! (`"on"` to 1, 16.7 to 17), and its messages repeat the value.
@@ -49,7 +49,7 @@ pub(super) fn check(given: &Table, known: &Table, path: &[&str]) -> Result<(), F
     for (name, value) in given.iter().collect::<BTreeMap<_, _>>() {
         let path = [path, &[name.as_str()]].concat();
         let expected = match path[..] {
-            ["prices", _] => known.get("default"),
+            ["prices" | "classes", _] => known.get("default"),
             _ => known.get(name),
         };
         let Some(expected) = expected else {

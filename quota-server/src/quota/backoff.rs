@@ -1,4 +1,4 @@
-use quota_core::Accounts;
+use quota_core::{Accounts, Ratio};
 use quota_proto::UsedHere;
 
 use super::{Denial, Label, Quota, QuotaError, Retry};
@@ -34,7 +34,8 @@ impl Quota {
     ///
     /// Without the store, who is blocked is told so, and to others the fail policy answers.
     pub async fn backoff(&self, request: BackoffRequest) -> Result<Backoff, QuotaError> {
-        let compared = self.compare(request.accounts.as_slice(), &request.node, &UsedHere::default());
+        let compared =
+            self.compare(request.accounts.as_slice(), &request.node, &UsedHere::default(), Ratio::ONE);
         let snapshots = self.store.usage(request.accounts.as_slice()).await.map_err(QuotaError::from);
         let (judged, now, without_the_store) = match snapshots {
             Ok(snapshots) => {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use quota_core::{
-    Account, Adaptation, Adaptations, Cut, Kind, Limit, NodeState, PerKind, PerResource, Resource, Rule,
-    Timestamp, Used, WindowLength,
+    Account, Adaptation, Adaptations, Controller, Cut, Kind, Limit, NodeState, PerKind, PerResource, Reason,
+    Resource, Rule, Timestamp, Used, WindowLength,
 };
 
 use super::{AccountLimit, Quota, Settings};
@@ -30,6 +30,8 @@ pub struct NodeLimits {
     told: Mutex<HashMap<Box<str>, PerResource<Option<Timestamp>>>>,
     refreshed: Mutex<Instant>,
     stale: AtomicBool,
+    /// Whether most nodes are under pressure.
+    pressed: AtomicBool,
 }
 
 /// A node as of a moment.
@@ -50,6 +52,7 @@ impl Default for NodeLimits {
             told: Mutex::default(),
             refreshed: Mutex::new(Instant::now()),
             stale: AtomicBool::new(false),
+            pressed: AtomicBool::new(false),
         }
     }
 }
@@ -70,6 +73,11 @@ impl NodeLimits {
         self.known.read().len()
     }
 
+    /// Whether at least half of them are under pressure: the last step of their limits was down.
+    pub(super) fn pressed(&self) -> bool {
+        self.pressed.load(Ordering::Relaxed)
+    }
+
     pub(super) fn learn(&self, name: &str, node: KnownNode) {
         self.known.write().insert(name.into(), Arc::new(node));
     }
@@ -87,6 +95,8 @@ impl NodeLimits {
 
     fn replace(&self, nodes: HashMap<Box<str>, Arc<KnownNode>>) {
         self.told.lock().retain(|name, _| nodes.contains_key(name));
+        let hot = nodes.values().filter(|node| node.is_hot()).count();
+        self.pressed.store(hot > 0 && 2 * hot >= nodes.len(), Ordering::Relaxed);
         *self.known.write() = nodes;
         *self.refreshed.lock() = Instant::now();
     }
@@ -140,6 +150,13 @@ impl KnownNode {
             pressure: self.state.report.pressure[resource].map(|pressure| f64::from(pressure) as f32),
             lowest: self.lowest[resource],
         })
+    }
+
+    /// Whether the pressure called for lower limits, of any resource, when it was last looked at.
+    fn is_hot(&self) -> bool {
+        let last = |controller: &Controller| controller.last.as_ref().map(|last| last.reason);
+        let reasons = self.state.controllers.iter().filter_map(|(_, c)| c.as_ref().and_then(last));
+        reasons.into_iter().any(|reason| matches!(reason, Reason::Hot | Reason::OomKill))
     }
 
     pub(super) const fn state(&self) -> &NodeState {

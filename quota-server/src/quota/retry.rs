@@ -51,6 +51,11 @@ impl Retry {
         Self { after: jitter.spread(grown.max(breach.retry_after)), permanent: breach.permanent }
     }
 
+    /// After so long, or a little more.
+    pub(super) fn soon(after: Duration, jitter: Jitter) -> Self {
+        Self { after: jitter.spread(after), permanent: false }
+    }
+
     /// The header `Retry-After`: whole seconds, rounded up, at least 1.
     pub fn header_seconds(self) -> u64 {
         (self.after.as_secs() + u64::from(self.after.subsec_nanos() > 0)).max(1)

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::{Change, Quota};
-use crate::config::{Config, FailPolicy, Policy, Prices};
+use crate::config::{Classes, Config, FailPolicy, Policy, Prices};
 
 /// The settings that may change while the server runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +10,8 @@ pub struct Settings {
     pub policy: Policy,
     /// What an RPC is expected to cost.
     pub prices: Prices,
+    /// The kinds of traffic.
+    pub classes: Classes,
     /// What to answer without the store.
     pub fail: FailPolicy,
     /// The share of requests that finished of which a line is written, 0 to 1.
@@ -21,6 +23,7 @@ impl From<&Config> for Settings {
         Self {
             policy: config.policy.clone(),
             prices: config.prices.clone(),
+            classes: config.classes.clone(),
             fail: config.store.fail,
             logged_requests: config.log.requests,
         }

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use quota_core::{Account, Comparison, PerResource, Snapshot, Timestamp, Window, WindowLength, decide};
+use quota_core::{
+    Account, Comparison, PerResource, Ratio, Snapshot, Timestamp, Window, WindowLength, decide,
+};
 use quota_proto::{Invalid, UsedHere};
 
 use super::{Explanation, Judged, Label, OverrideStanding, Quota, QuotaError};
@@ -60,7 +62,7 @@ impl Quota {
         }
         let snapshots = self.store.usage(accounts).await?;
         let now = snapshots.now;
-        let judged = Self::judged(self.compare(accounts, node, &UsedHere::default()), snapshots);
+        let judged = Self::judged(self.compare(accounts, node, &UsedHere::default(), Ratio::ONE), snapshots);
         Ok(judged.iter().map(|judged| Standing::new(judged, node, now, self.window)).collect())
     }
 
@@ -70,7 +72,8 @@ impl Quota {
         let snapshots = self.store.usage(account).await?;
         let now = snapshots.now;
         let judged =
-            Self::judged(self.compare(account, &request.node, &UsedHere::default()), snapshots).pop();
+            Self::judged(self.compare(account, &request.node, &UsedHere::default(), Ratio::ONE), snapshots)
+                .pop();
         let judged = judged.ok_or_else(|| Invalid::new("id", "must name an account"))?;
         let standing = Standing::new(&judged, &request.node, now, self.window);
         let window = match judged.subject.snapshot {

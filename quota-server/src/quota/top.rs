@@ -6,7 +6,7 @@ mod summary;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quota_core::{Account, Heaviest, Kind, Limit, Resource, Snapshot};
+use quota_core::{Account, Heaviest, Kind, Limit, Ratio, Resource, Snapshot};
 use quota_proto::{Invalid, UsedHere};
 
 pub(crate) use self::consumers::Consumers;
@@ -92,7 +92,7 @@ impl Quota {
         let mut denied = self.consumers.denials();
         told.iter().for_each(|summary| denied.absorb(summary.denied(request.kind), 0));
         let names: Vec<Account> = used.iter().map(|(account, _)| account.clone()).collect();
-        let compared = self.compare(&names, &request.node, &UsedHere::default());
+        let compared = self.compare(&names, &request.node, &UsedHere::default(), Ratio::ONE);
         let accounts = used.into_iter().zip(compared).map(|((account, used), compared)| {
             let comparison = &compared.comparisons[request.resource];
             let here = comparison.here.filter(|_| request.node.as_deref().is_some());

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use quota_core::{Account, Adaptations, Cost, NodeReport, Word};
+use quota_core::{Account, Adaptations, Cost, Leased, NodeReport, Progress, Renewal, Wanted, Word};
 use tracing::Instrument as _;
 
 use super::{
     Admitted, Board, Calibrated, Cause, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
-    Snapshots, Store, StoreError, Words,
+    SlotCall, Snapshots, Store, StoreError, Words,
 };
 use crate::metrics::{Metrics, Operation};
 use crate::shown::Shown;
@@ -160,6 +160,19 @@ impl Store for Measured {
 
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
         self.measure(Operation::Restore, self.store.restore(words)).await
+    }
+
+    async fn lease_slots(&self, call: SlotCall<'_>, wanted: &Wanted) -> Result<Leased, StoreError> {
+        self.measure(Operation::Acquire, self.store.lease_slots(call, wanted)).await
+    }
+
+    async fn keep_slots(
+        &self,
+        call: SlotCall<'_>,
+        renewal: &Renewal,
+        progress: Progress,
+    ) -> Result<Leased, StoreError> {
+        self.measure(Operation::Renew, self.store.keep_slots(call, renewal, progress)).await
     }
 
     async fn safety(&self) -> Result<Safety, StoreError> {

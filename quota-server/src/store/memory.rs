@@ -2,6 +2,7 @@
 
 mod nodes;
 mod shard;
+mod slots;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -9,15 +10,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use quota_core::{
-    Account, Adaptations, Book, Bound, Cost, Ledger, NodeReport, PerResource, Snapshot, Tick, Timestamp,
-    WindowLength, Word, admit,
+    Account, Adaptations, Book, Bound, Cost, Leased, Ledger, NodeReport, PerResource, Progress, Renewal,
+    Snapshot, Tick, Timestamp, Wanted, WindowLength, Word, admit,
 };
 
 use self::nodes::MemoryNodes;
 use self::shard::Shard;
+use self::slots::MemorySlots;
 use super::{
     Admitted, Board, Calibrated, Clock, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
-    Snapshots, Store, StoreError, Words,
+    SlotCall, Snapshots, Store, StoreError, Words,
 };
 
 /// Enough that two requests seldom meet at one lock.
@@ -31,6 +33,7 @@ pub struct MemoryStore {
     hasher: RandomState,
     nodes: MemoryNodes,
     book: Mutex<Book>,
+    slots: MemorySlots,
     length: WindowLength,
     clock: Clock,
     max_accounts_per_shard: usize,
@@ -54,6 +57,7 @@ impl MemoryStore {
             hasher: RandomState::new(),
             nodes: MemoryNodes::default(),
             book: Mutex::default(),
+            slots: MemorySlots::new(clock.now()),
             length,
             clock,
             max_accounts_per_shard: max_accounts.div_ceil(SHARDS),
@@ -186,6 +190,21 @@ impl Store for MemoryStore {
 
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
         Ok(self.book.lock().restore(self.clock.now(), words.iter().cloned(), Book::MOST))
+    }
+
+    async fn lease_slots(&self, call: SlotCall<'_>, wanted: &Wanted) -> Result<Leased, StoreError> {
+        let now = self.clock.now();
+        Ok(self.slots.with(call, |slots| slots.acquire(now, wanted, call.terms, call.pressed)))
+    }
+
+    async fn keep_slots(
+        &self,
+        call: SlotCall<'_>,
+        renewal: &Renewal,
+        progress: Progress,
+    ) -> Result<Leased, StoreError> {
+        let now = self.clock.now();
+        Ok(self.slots.with(call, |slots| slots.renew(now, renewal, progress, call.terms, call.pressed)))
     }
 
     async fn safety(&self) -> Result<Safety, StoreError> {

@@ -21,13 +21,16 @@ mod safety;
 mod scripts;
 mod sentinel;
 mod settling;
+mod slots;
 mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quota_core::{Account, Adaptations, Cost, NodeReport, WindowLength, Word};
+use quota_core::{
+    Account, Adaptations, Cost, Leased, NodeReport, Progress, Renewal, Wanted, WindowLength, Word,
+};
 use redis::Value;
 use tokio::time::Instant;
 
@@ -41,7 +44,7 @@ pub use self::scripts::Scripts;
 use self::settling::{Outcomes, Settling};
 use super::{
     Admitted, Board, Calibrated, Entry, Heard, Limited, Nodes, Posts, Report, Safety, Saying, Settlement,
-    Snapshots, Store, StoreError, Words,
+    SlotCall, Snapshots, Store, StoreError, Words,
 };
 use crate::config;
 
@@ -147,6 +150,19 @@ impl Store for RedisStore {
 
     async fn restore(&self, words: &[(Box<str>, Word)]) -> Result<u32, StoreError> {
         self.restore_words(words).await
+    }
+
+    async fn lease_slots(&self, call: SlotCall<'_>, wanted: &Wanted) -> Result<Leased, StoreError> {
+        self.run_acquire(call, wanted).await
+    }
+
+    async fn keep_slots(
+        &self,
+        call: SlotCall<'_>,
+        renewal: &Renewal,
+        progress: Progress,
+    ) -> Result<Leased, StoreError> {
+        self.run_renew(call, renewal, progress).await
     }
 
     async fn safety(&self) -> Result<Safety, StoreError> {

@@ -7,6 +7,7 @@
 mod nodes;
 mod operation;
 mod reference;
+mod slots;
 mod words;
 
 use std::fmt::Debug;

@@ -8,6 +8,9 @@ const BOOK: &str = include_str!("../../../../lua/book.lua");
 const WORDS: &str = include_str!("../../../../lua/words.lua");
 const SAY: &str = include_str!("../../../../lua/say.lua");
 const RESTORE: &str = include_str!("../../../../lua/restore.lua");
+const SLOTS: &str = include_str!("../../../../lua/slots.lua");
+const ACQUIRE: &str = include_str!("../../../../lua/acquire.lua");
+const RENEW: &str = include_str!("../../../../lua/renew.lua");
 const REGISTER: &str = include_str!("../../../../lua/register.lua");
 const REGISTERED: &str = include_str!("../../../../lua/registered.lua");
 
@@ -36,7 +39,7 @@ impl Script {
 const CLOCK: &str = "redis.call('TIME')";
 
 /// The scripts of the folder `lua/`; those of accounts have the window's arithmetic before them, `calibrate` the rule
-/// `blame`, and those of operators' words the book.
+/// `blame`, those of operators' words the book, and those of slots what they have in common.
 pub struct Scripts {
     pub(super) admit: Script,
     pub(super) settle: Script,
@@ -47,6 +50,8 @@ pub struct Scripts {
     pub(super) words: Script,
     pub(super) say: Script,
     pub(super) restore: Script,
+    pub(super) acquire: Script,
+    pub(super) renew: Script,
 }
 
 impl Default for Scripts {
@@ -61,6 +66,7 @@ impl Scripts {
     pub fn with_clock(expression: &str) -> Self {
         let script = |text: &str| Script::new(text.replace(CLOCK, expression));
         let of_book = |body: &str| script(&format!("{BOOK}{body}"));
+        let of_slots = |body: &str| script(&format!("{SLOTS}{body}"));
         let of_accounts = |body: &str| script(&format!("{WINDOW}{body}"));
         Self {
             admit: of_accounts(ADMIT),
@@ -72,6 +78,8 @@ impl Scripts {
             words: of_book(WORDS),
             say: of_book(SAY),
             restore: of_book(RESTORE),
+            acquire: of_slots(ACQUIRE),
+            renew: of_slots(RENEW),
         }
     }
 }
