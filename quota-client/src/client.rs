@@ -18,7 +18,7 @@ use crate::shed::SheddingMode;
 use crate::work::Reservation;
 use crate::{
     Admission, CheckSettings, Decision, Denial, Meter, Permit, PressureSample, PressureSettings, Request,
-    RequestCgroups, Stats, backoff, reporter, status,
+    RequestCgroups, Slot, Stats, backoff, reporter, status,
 };
 
 /// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
@@ -224,6 +224,19 @@ impl Client {
         spread(denial)
     }
 
+    /// Waits for a slot of the request's class, where that has a cap: as long as the class lets its requests wait, and until
+    /// the deadline. The [`QuotaLayer`](crate::QuotaLayer) does this for requests that it [checks](crate::Classification::Check),
+    /// before it asks. Drop the slot when the request, with its stream, has ended.
+    ///
+    /// `None` where the class has no cap, or nothing is known of it and the service does not answer.
+    ///
+    /// # Errors
+    /// Where there is none: nothing was started, and the denial, [`Cause::NoSlot`](crate::Cause::NoSlot), tells when to come back.
+    pub async fn slot(&self, request: &Request, deadline: Option<Instant>) -> Result<Option<Slot>, Denial> {
+        let shared = &self.handle.shared;
+        shared.classes.get(request.class_name(), shared).acquire(shared, deadline).await
+    }
+
     /// Waits until one more request of this RPC may run, of the repository or address that it is limited by: at most as long
     /// as the settings let it wait, and until the deadline. The [`QuotaLayer`](crate::QuotaLayer) does this for requests
     /// that it [checks](crate::Classification::Check); a handler does it for work whose cost shows only within, as when a
@@ -300,6 +313,8 @@ impl Client {
         now: Instant,
     ) -> Result<Answer, String> {
         let accounts = request.payers.accounts();
+        // A part of the limits says nothing of requests of other classes.
+        let is_partial = self.shared().classes.is_partial(request.class);
         let response = match answer {
             Ok(response) => response,
             Err(error) => {
@@ -313,14 +328,17 @@ impl Client {
             check_response::Decision::Deny => {
                 let denial = Denial::new(&response, &self.shared().settings.node)
                     .map_err(|invalid| format!("the answer is malformed: {invalid}"))?;
-                self.shared().local.lock().denied(accounts, &response.standings, &denial, now);
+                if !is_partial {
+                    self.shared().local.lock().denied(accounts, &response.standings, &denial, now);
+                }
                 Ok(Answer::Deny(denial))
             }
             check_response::Decision::Allow if response.checked => {
                 let reserved = Cost::try_from(response.reserved.unwrap_or_default())
                     .map_err(|invalid| format!("the answer is malformed: reserved.{invalid}"))?;
                 let rpc = request.priced_by_table();
-                self.shared().local.lock().allowed(accounts, &response.standings, rpc, reserved);
+                let standings = if is_partial { &[][..] } else { &response.standings };
+                self.shared().local.lock().allowed(accounts, standings, rpc, reserved);
                 let reservation = Reservation::new(response.reservation, reserved);
                 Ok(Answer::Allow { reservation, shadow: response.shadow.is_some() })
             }
@@ -331,7 +349,10 @@ impl Client {
 
     /// What of a request the service takes; none where nobody is left to be charged.
     fn sound<'a>(&self, request: &'a Request) -> Option<Sound<'a>> {
-        let (request, faults) = request.sound();
+        let (mut request, faults) = request.sound();
+        if self.shared().classes.is_unknown(request.class) {
+            request.class = "";
+        }
         if !faults.is_empty() {
             self.shared().invalid(&faults);
         }

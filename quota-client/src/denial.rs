@@ -6,9 +6,9 @@ use std::time::Duration;
 use quota_core::{Breach, Kind, Limit, Resource};
 use quota_proto::{Invalid, v1, wire_amount};
 
-use crate::Refusal;
+use crate::{NoSlot, Refusal};
 
-pub use grpc::{CONCURRENCY_LIMIT, ERROR_REASON, SHED};
+pub use grpc::{CONCURRENCY_LIMIT, ERROR_REASON, NO_SLOT, SHED};
 
 /// A refusal: why, and when to come back.
 ///
@@ -33,6 +33,8 @@ pub enum Cause {
     /// As many requests as may run at once are running, and as many as may wait are waiting or this one waited too
     /// long. It was not started.
     Concurrency(Refusal),
+    /// There was no slot for a request of its class, or it has run for too long.
+    NoSlot(NoSlot),
     /// It was in flight, and is ended, since the machine is overloaded and it is among those that harm it most.
     Shed,
 }
@@ -111,13 +113,19 @@ impl Denial {
     pub(crate) const fn kind(&self) -> Option<Kind> {
         match &self.cause {
             Cause::OverQuota(over) => Some(over.kind),
-            Cause::Unavailable | Cause::Concurrency(_) | Cause::Shed => None,
+            Cause::Unavailable | Cause::Concurrency(_) | Cause::NoSlot(_) | Cause::Shed => None,
         }
     }
 
     /// Of a service that cannot check the requests on `node`, and refuses them.
     pub(crate) fn unavailable(retry_after: Duration, node: &str) -> Self {
         Self { cause: Cause::Unavailable, retry_after, permanent: false, node: node.to_owned() }
+    }
+
+    /// Of a request of a class that has no slot for it on `node`.
+    pub(crate) fn no_slot(no_slot: NoSlot, node: &str) -> Self {
+        let retry_after = no_slot.retry_after;
+        Self { cause: Cause::NoSlot(no_slot), retry_after, permanent: false, node: node.to_owned() }
     }
 
     /// Of a request on `node` that is ended while it runs.
@@ -161,6 +169,7 @@ impl std::fmt::Display for Denial {
             Cause::OverQuota(over) => write!(f, "{over}")?,
             Cause::Unavailable => f.write_str("the quota service cannot check requests")?,
             Cause::Concurrency(refusal) => write!(f, "{refusal}")?,
+            Cause::NoSlot(no_slot) => write!(f, "{no_slot}")?,
             Cause::Shed => f.write_str("the request was ended, since the machine is overloaded")?,
         }
         if !self.node.is_empty() {

@@ -36,6 +36,7 @@ fn show(shared: &Shared, sample: &Sample) {
     let lag = shared.pending.lock().lag(Instant::now());
     let cut = shared.local.lock().cut();
     shared.metrics.show(&shared.limits, sample, &shared.stats(), lag);
+    metrics::show_classes(shared.classes.figures());
     metrics::show_cuts(cut, shared.yielding());
 }
 

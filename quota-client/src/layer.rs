@@ -19,7 +19,7 @@ use tower::{Layer, Service};
 
 pub use body::{MeteredBody, ResponseBody};
 
-use crate::{Client, Decision, Denial, Meter, Permit, Request};
+use crate::{Client, Decision, Denial, Meter, Permit, Request, Slot};
 use endable::Endable;
 
 /// What is to be done with a request.
@@ -108,7 +108,7 @@ where
             let deadline = deadline::of(&parts.headers);
             // Held until there is a response, since the service may drop the request before.
             let admitted = admit(&client, classification, &parts.headers, deadline).await;
-            let Admitted { meter, permit } = match admitted {
+            let Admitted { slot, meter, permit } = match admitted {
                 Ok(admitted) => admitted,
                 Err(denial) => return Ok(refusal(denial, is_grpc)),
             };
@@ -117,7 +117,9 @@ where
             }
             let body = MeteredBody::received(body, meter.clone());
             let answering = inner.call(http::Request::from_parts(parts, body));
-            let ended = meter.clone().filter(|_| client.sheds());
+            let may_end = client.sheds() || slot.as_ref().is_some_and(Slot::is_timed);
+            let ended = meter.clone().filter(|_| may_end);
+            let leave = Leave { _slot: slot, _permit: permit };
             let response = match &ended {
                 None => answering.await?,
                 Some(meter) => tokio::select! {
@@ -131,8 +133,8 @@ where
             Ok(response.map(|body| {
                 let body = MeteredBody::sent(body, meter);
                 match ended {
-                    None => ResponseBody::new(body, permit),
-                    Some(meter) => ResponseBody::endable(Endable::new(body, permit, meter, is_grpc)),
+                    None => ResponseBody::new(body, leave),
+                    Some(meter) => ResponseBody::endable(Endable::new(body, leave, meter, is_grpc)),
                 }
             }))
         })
@@ -142,8 +144,16 @@ where
 /// Leave to run, and what meters it.
 #[derive(Default)]
 struct Admitted {
+    slot: Option<Slot>,
     meter: Option<Meter>,
     permit: Option<Permit>,
+}
+
+/// What is held for as long as the request runs.
+#[derive(Debug, Default)]
+struct Leave {
+    _slot: Option<Slot>,
+    _permit: Option<Permit>,
 }
 
 async fn admit(
@@ -155,16 +165,22 @@ async fn admit(
     match classification {
         Classification::Check(request) => {
             let request = request.trace_unless_said(headers);
+            // First, so that nothing is reserved for one that waits.
+            let slot = client.slot(&request, deadline).await?;
             match client.admit(&request).await {
                 Decision::Allow(admission) => {
                     let permit = client.acquire(&request, deadline).await?;
-                    Ok(Admitted { meter: Some(admission.meter()), permit })
+                    let meter = admission.meter();
+                    if let Some(slot) = &slot {
+                        slot.of(&meter);
+                    }
+                    Ok(Admitted { slot, meter: Some(meter), permit })
                 }
                 Decision::Deny(denial) => Err(denial),
             }
         }
         Classification::MeterOnly(request) => {
-            Ok(Admitted { meter: Some(client.meter(&request)), permit: None })
+            Ok(Admitted { meter: Some(client.meter(&request)), ..Admitted::default() })
         }
         Classification::Skip => {
             client.shared().count(|stats| stats.skipped += 1);

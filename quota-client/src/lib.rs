@@ -80,6 +80,9 @@
 //!   ended. It counts once: a report is sent again unchanged until it is acknowledged or a minute old.
 //! - A permit is released exactly once, on every way out; a caller who has gone, or whose deadline has passed, is never
 //!   started. A lowered limit ends nothing by itself. Queues, and the wait in them, are bounded.
+//! - A request of a [class](Request::class) that has a cap on the service runs in a slot of its class, for which it waits as the class
+//!   says; slots are leased in blocks, so that most requests ask nobody. What had no slot is refused: [`Cause::NoSlot`]. Once a
+//!   lease has ended, nothing begins by it.
 //! - Memory is bounded: at most 10,240 charges wait, none older than a minute, and what is given up is counted.
 //!
 //! - Each second it tells how loaded the machine is, by the limits of this process's cgroups, and what the heaviest
@@ -100,6 +103,7 @@ mod backoff;
 mod builder;
 mod cgroup;
 mod checks;
+mod classes;
 mod client;
 mod concurrency;
 mod credential;
@@ -141,13 +145,14 @@ struct Page;
 pub use builder::{BuildError, Builder};
 pub use cgroup::{CgroupSettings, RequestCgroup, RequestCgroups};
 pub use checks::{CheckMode, CheckSettings};
+pub use classes::{NoSlot, NoSlotReason, Slot};
 pub use client::Client;
 pub use concurrency::{
     Calibration, InvalidDescriptor, InvalidSetting, LimitSettings, Order, Per, Permit, Reason, Refusal,
     RpcSettings, SetSettings, rpc_names,
 };
 pub use decision::{Admission, Decision};
-pub use denial::{CONCURRENCY_LIMIT, Cause, Denial, ERROR_REASON, OverQuota, SHED};
+pub use denial::{CONCURRENCY_LIMIT, Cause, Denial, ERROR_REASON, NO_SLOT, OverQuota, SHED};
 pub use layer::{Classification, MeteredBody, Quota, QuotaLayer, ResponseBody};
 pub use meter::{ChildMeter, Meter};
 pub use pressure::{

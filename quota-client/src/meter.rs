@@ -51,6 +51,14 @@ impl Meter {
         }
     }
 
+    /// Tells the work to end.
+    pub(crate) fn end(&self, denial: Denial) {
+        if let Some(work) = &self.work {
+            // One that was told already ends anyway.
+            let _ = work.end(denial);
+        }
+    }
+
     /// Counts bytes that were received from the client.
     pub fn received(&self, bytes: u64) {
         if let Some(work) = &self.work {

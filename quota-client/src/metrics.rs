@@ -3,6 +3,7 @@
 //! settings name, signals, reasons, outcomes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::metrics::{
@@ -10,11 +11,12 @@ use ::metrics::{
     histogram,
 };
 
-use crate::Stats;
+use crate::classes::ClassFigures;
 use crate::concurrency::calibrator::LATENCY;
 use crate::concurrency::figures::Figures;
 use crate::concurrency::{Limits, Reason};
 use crate::pressure::{Sample, Signal};
+use crate::{NoSlotReason, Stats};
 
 /// The figures of one client.
 #[derive(Debug)]
@@ -93,6 +95,27 @@ impl Metrics {
     }
 }
 
+/// Shows what is held of each class with a cap, and what became of its requests.
+pub(crate) fn show_classes(classes: Vec<(Arc<str>, ClassFigures)>) {
+    for (class, figures) in classes {
+        let label = || [("class", class.to_string())];
+        gauge!("quota_client_class_in_progress", &label()).set(figures.in_progress as f64);
+        gauge!("quota_client_class_queued", &label()).set(figures.queued as f64);
+        gauge!("quota_client_class_slots", &label()).set(f64::from(figures.leased));
+        for waited in figures.waited {
+            histogram!("quota_client_class_wait_seconds", &label()).record(waited.as_secs_f64());
+        }
+        for took in figures.took {
+            histogram!("quota_client_class_seconds", &label()).record(took.as_secs_f64());
+        }
+        for (reason, count) in NoSlotReason::ALL.iter().zip(figures.refused) {
+            let [class] = label();
+            let reason = ("reason", reason.as_str().to_owned());
+            counter!("quota_client_class_refused_total", &[class, reason]).absolute(count);
+        }
+    }
+}
+
 /// Shows how many accounts are cut on this fileserver, and how many cgroups of requests yield the CPU for it.
 pub(crate) fn show_cuts(accounts: usize, yielding: usize) {
     gauge!("quota_client_accounts_cut").set(accounts as f64);
@@ -140,6 +163,9 @@ fn describe() {
             "quota_client_signal_available",
             "Whether a signal of pressure can be read: 0 is not healthy, but unknown.",
         ),
+        ("quota_client_class_in_progress", "Requests of a class with a cap that are in progress here."),
+        ("quota_client_class_queued", "Requests of a class that wait here for a slot."),
+        ("quota_client_class_slots", "Slots of a class that are leased to this fileserver."),
         ("quota_client_unsent_entries", "Charges that wait to be reported, or are on their way."),
         (
             "quota_client_accounts_cut",
@@ -153,6 +179,7 @@ fn describe() {
         ("quota_client_requests_dropped_total", "Requests that got no permit, and were not started."),
         ("quota_client_backoff_events_total", "Intervals of calibration in which a signal was an event."),
         ("quota_client_checks_total", "Requests that were asked about, by what became of them."),
+        ("quota_client_class_refused_total", "Requests of a class that had no slot, or ran for too long."),
         ("quota_client_shed_total", "Requests in flight that were ended on purpose."),
         ("quota_client_charges_lost_total", "Charges that were given up."),
         ("quota_client_cost_clamped_total", "Times that a counter told more CPU time than there was."),
@@ -164,5 +191,14 @@ fn describe() {
         Unit::Seconds,
         "Since when charges have been waiting to be acknowledged."
     );
-    describe_histogram!("quota_client_acquire_seconds", Unit::Seconds, "How long a permit was waited for.");
+    for (name, help) in [
+        ("quota_client_acquire_seconds", "How long a permit was waited for."),
+        (
+            "quota_client_class_wait_seconds",
+            "How long requests of a class that ran had waited for their slot.",
+        ),
+        ("quota_client_class_seconds", "How long requests of a class held their slot."),
+    ] {
+        describe_histogram!(name, Unit::Seconds, help);
+    }
 }

@@ -38,7 +38,7 @@ struct Label {
 /// What of a request the service takes.
 pub(crate) struct Sound<'a> {
     pub(crate) rpc: &'a Arc<str>,
-    class: &'a str,
+    pub(crate) class: &'a str,
     price: Option<Cost>,
     /// What is to be reserved beside, for further requests.
     share_wanted: Option<Cost>,
@@ -139,6 +139,11 @@ impl Request {
 
     pub(crate) fn rpc_name(&self) -> &str {
         &self.rpc.given
+    }
+
+    /// The name of its class, as the service takes it.
+    pub(crate) const fn class_name(&self) -> &Arc<str> {
+        &self.class.taken
     }
 
     pub(crate) const fn address(&self) -> Option<IpAddr> {

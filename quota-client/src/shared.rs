@@ -11,6 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::cgroup::{Metered, RequestCgroup, RequestCgroups};
+use crate::classes::Classes;
 use crate::client::Options;
 use crate::concurrency::Limits;
 use crate::local::{Hold, Local, Share, Stale};
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) pressure: watch::Sender<Option<Arc<Sample>>>,
     /// How many requests may run at once.
     pub(crate) limits: Limits,
+    /// What is held of classes of traffic.
+    pub(crate) classes: Classes,
     /// What is said of those that may not.
     pub(crate) refusals_told: Refusals,
     /// When requests in flight are ended.
@@ -89,6 +92,7 @@ impl Shared {
             refusals_told: Refusals::default(),
             shedding,
             request_cgroups,
+            classes: Classes::new(&settings.node),
             settings,
             pool,
             line: Line::default(),

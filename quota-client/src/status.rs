@@ -55,6 +55,12 @@ pub(crate) fn refused_charges(status: &Status) -> BTreeSet<usize> {
     violations.unwrap_or_default().iter().filter_map(|violation| index(&violation.field)).collect()
 }
 
+/// Whether it is this field of a request that the service does not take.
+pub(crate) fn names(status: &Status, field: &str) -> bool {
+    let violations = status.get_details_bad_request().map(|bad| bad.field_violations);
+    violations.unwrap_or_default().iter().any(|violation| violation.field == field)
+}
+
 fn has_reason(status: &Status, reason: &str) -> bool {
     status.get_details_error_info().is_some_and(|info| info.domain == ERROR_DOMAIN && info.reason == reason)
 }

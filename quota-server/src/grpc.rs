@@ -17,12 +17,11 @@ use prost_types::FileDescriptorSet;
 use quota_proto::v1::mode_service_server::ModeServiceServer;
 use quota_proto::v1::override_service_server::OverrideServiceServer;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
-use quota_proto::v1::slot_service_server::SlotServiceServer;
 use quota_proto::v1::{
-    BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest, ListDenialsRequest,
-    ListDenialsResponse, ListNodesRequest, ListNodesResponse, ListTopRequest, ListTopResponse,
-    ReportPressureRequest, ReportPressureResponse, ReportRequest, ReportResponse, SessionRequest,
-    SessionResponse, Standing,
+    AcquireSlotsRequest, BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest,
+    ListClassesRequest, ListClassesResponse, ListDenialsRequest, ListDenialsResponse, ListNodesRequest,
+    ListNodesResponse, ListTopRequest, ListTopResponse, RenewSlotsRequest, ReportPressureRequest,
+    ReportPressureResponse, ReportRequest, ReportResponse, SessionRequest, SessionResponse, Slots, Standing,
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
@@ -48,7 +47,7 @@ struct Service {
     sessions: Sessions,
 }
 
-/// What operators say, and slots.
+/// What operators say.
 struct Grpc(Arc<Quota>);
 
 /// Every service: the quota service, its health, and what describes them. Where requests are traced, each has a span.
@@ -67,13 +66,11 @@ pub(crate) fn routes(
     let sessions = Sessions::new(Arc::clone(&readiness), Arc::clone(&auth));
     let guard = Guard { auth, quota: Arc::clone(&quota) };
     let modes = ModeServiceServer::new(Grpc(Arc::clone(&quota)));
-    let slots = SlotServiceServer::new(Grpc(Arc::clone(&quota)));
     let overrides = OverrideServiceServer::new(Grpc(Arc::clone(&quota)));
     let quota =
         QuotaServiceServer::new(Service { quota, sessions }).max_decoding_message_size(MAX_BODY_BYTES);
     let routes = Routes::new(quota)
         .add_service(modes.max_decoding_message_size(MAX_BODY_BYTES))
-        .add_service(slots.max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(overrides.max_decoding_message_size(MAX_BODY_BYTES))
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
@@ -169,6 +166,30 @@ impl QuotaService for Service {
         let request = convert::denials(request.get_ref()).map_err(status)?;
         let report = self.quota.list_denials(request).await.map_err(status)?;
         Ok(Response::new(report.into()))
+    }
+
+    async fn acquire_slots(&self, request: Request<AcquireSlotsRequest>) -> Result<Response<Slots>, Status> {
+        let caller = caller(&request)?;
+        let (asked, node) = slots::acquire(request.get_ref()).map_err(status)?;
+        self.quota.speaks_for(&caller, node.as_deref()).map_err(status)?;
+        let answer = self.quota.acquire_slots(asked).await.map_err(status)?;
+        Ok(Response::new(answer.into()))
+    }
+
+    async fn renew_slots(&self, request: Request<RenewSlotsRequest>) -> Result<Response<Slots>, Status> {
+        let caller = caller(&request)?;
+        let (asked, node) = slots::renew(request.get_ref()).map_err(status)?;
+        self.quota.speaks_for(&caller, node.as_deref()).map_err(status)?;
+        let answer = self.quota.renew_slots(asked).await.map_err(status)?;
+        Ok(Response::new(answer.into()))
+    }
+
+    async fn list_classes(
+        &self,
+        _request: Request<ListClassesRequest>,
+    ) -> Result<Response<ListClassesResponse>, Status> {
+        let classes = self.quota.list_classes().await.map_err(status)?;
+        Ok(Response::new(ListClassesResponse { classes: classes.into_iter().map(Into::into).collect() }))
     }
 
     type SessionStream = ReceiverStream<Result<SessionResponse, Status>>;

@@ -994,7 +994,7 @@ pub struct AcquireSlotsRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RenewSlotsRequest {
-    /// As in Acquire.
+    /// As in AcquireSlots.
     #[prost(string, tag = "1")]
     pub class: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -1102,6 +1102,9 @@ pub struct ClassPolicy {
     /// One that runs for longer is to be told to stop, and its slot is taken back; absent: never.
     #[prost(message, optional, tag = "4")]
     pub max_run: ::core::option::Option<::prost_types::Duration>,
+    /// Of the limits of an account, how many thousandths its requests may use.
+    #[prost(uint32, tag = "5")]
+    pub quota_thousandths: u32,
 }
 /// Nested message and enum types in `ClassPolicy`.
 pub mod class_policy {
@@ -1175,11 +1178,8 @@ pub struct Class {
     pub is_default: bool,
     #[prost(message, optional, tag = "3")]
     pub policy: ::core::option::Option<ClassPolicy>,
-    /// Of the limits of an account, how many thousandths its requests may use.
-    #[prost(uint32, tag = "4")]
-    pub quota_thousandths: u32,
     /// Absent where it has no cap.
-    #[prost(message, optional, tag = "5")]
+    #[prost(message, optional, tag = "4")]
     pub standing: ::core::option::Option<SlotStanding>,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1614,6 +1614,77 @@ pub mod quota_service_client {
                 .insert(GrpcMethod::new("quota.v1.QuotaService", "Session"));
             self.inner.streaming(req, path, codec).await
         }
+        /// Slots of a class of traffic, each for one of its requests in progress: as many as there are of those that are asked for, or why
+        /// there are none. They are leased, to be renewed in time or given back; a caller counts a lease from before it asked. This makes a new
+        /// lease each time, and RenewSlots only makes one smaller: a call that is lost, or comes twice or late, lets nobody hold more than there are.
+        pub async fn acquire_slots(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AcquireSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/AcquireSlots",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "AcquireSlots"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Renews a lease of slots, or gives it back.
+        pub async fn renew_slots(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RenewSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/RenewSlots",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "RenewSlots"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Every class of traffic, and how many of its slots are leased.
+        pub async fn list_classes(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListClassesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListClassesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/ListClasses",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "ListClasses"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1693,6 +1764,26 @@ pub mod quota_service_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::SessionRequest>>,
         ) -> std::result::Result<tonic::Response<Self::SessionStream>, tonic::Status>;
+        /// Slots of a class of traffic, each for one of its requests in progress: as many as there are of those that are asked for, or why
+        /// there are none. They are leased, to be renewed in time or given back; a caller counts a lease from before it asked. This makes a new
+        /// lease each time, and RenewSlots only makes one smaller: a call that is lost, or comes twice or late, lets nobody hold more than there are.
+        async fn acquire_slots(
+            &self,
+            request: tonic::Request<super::AcquireSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status>;
+        /// Renews a lease of slots, or gives it back.
+        async fn renew_slots(
+            &self,
+            request: tonic::Request<super::RenewSlotsRequest>,
+        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status>;
+        /// Every class of traffic, and how many of its slots are leased.
+        async fn list_classes(
+            &self,
+            request: tonic::Request<super::ListClassesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListClassesResponse>,
+            tonic::Status,
+        >;
     }
     /// Asks and tells the quota service: what accounts may do, what they consumed, and when to come back.
     ///
@@ -2177,6 +2268,141 @@ pub mod quota_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/AcquireSlots" => {
+                    #[allow(non_camel_case_types)]
+                    struct AcquireSlotsSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::AcquireSlotsRequest>
+                    for AcquireSlotsSvc<T> {
+                        type Response = super::Slots;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AcquireSlotsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::acquire_slots(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AcquireSlotsSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/RenewSlots" => {
+                    #[allow(non_camel_case_types)]
+                    struct RenewSlotsSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::RenewSlotsRequest>
+                    for RenewSlotsSvc<T> {
+                        type Response = super::Slots;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RenewSlotsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::renew_slots(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RenewSlotsSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/ListClasses" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListClassesSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::ListClassesRequest>
+                    for ListClassesSvc<T> {
+                        type Response = super::ListClassesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListClassesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::list_classes(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListClassesSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -3177,449 +3403,6 @@ pub mod mode_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "quota.v1.ModeService";
     impl<T> tonic::server::NamedService for ModeServiceServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// Generated client implementations.
-pub mod slot_service_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// Slots of classes of traffic: each is one of its requests in progress.
-    ///
-    /// They are leased, to be given back or renewed in time. A caller counts a lease from before it asked. Acquire makes a new lease
-    /// each time, Renew only makes one smaller: a call that is lost, or comes twice or late, lets nobody hold more than there are.
-    /// INVALID_ARGUMENT: there is no such class.
-    #[derive(Debug, Clone)]
-    pub struct SlotServiceClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> SlotServiceClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> SlotServiceClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            SlotServiceClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Leases as many slots as there are of those that are asked for. Where there are none, the answer says why.
-        pub async fn acquire(
-            &mut self,
-            request: impl tonic::IntoRequest<super::AcquireSlotsRequest>,
-        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = crate::BoundedCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/quota.v1.SlotService/Acquire",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("quota.v1.SlotService", "Acquire"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Renews a lease, or gives it back.
-        pub async fn renew(
-            &mut self,
-            request: impl tonic::IntoRequest<super::RenewSlotsRequest>,
-        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status> {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = crate::BoundedCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/quota.v1.SlotService/Renew",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("quota.v1.SlotService", "Renew"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Every class, and how many of its slots are leased.
-        pub async fn list(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListClassesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListClassesResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = crate::BoundedCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/quota.v1.SlotService/List",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("quota.v1.SlotService", "List"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-pub mod slot_service_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with SlotServiceServer.
-    #[async_trait]
-    pub trait SlotService: std::marker::Send + std::marker::Sync + 'static {
-        /// Leases as many slots as there are of those that are asked for. Where there are none, the answer says why.
-        async fn acquire(
-            &self,
-            request: tonic::Request<super::AcquireSlotsRequest>,
-        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status>;
-        /// Renews a lease, or gives it back.
-        async fn renew(
-            &self,
-            request: tonic::Request<super::RenewSlotsRequest>,
-        ) -> std::result::Result<tonic::Response<super::Slots>, tonic::Status>;
-        /// Every class, and how many of its slots are leased.
-        async fn list(
-            &self,
-            request: tonic::Request<super::ListClassesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListClassesResponse>,
-            tonic::Status,
-        >;
-    }
-    /// Slots of classes of traffic: each is one of its requests in progress.
-    ///
-    /// They are leased, to be given back or renewed in time. A caller counts a lease from before it asked. Acquire makes a new lease
-    /// each time, Renew only makes one smaller: a call that is lost, or comes twice or late, lets nobody hold more than there are.
-    /// INVALID_ARGUMENT: there is no such class.
-    #[derive(Debug)]
-    pub struct SlotServiceServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> SlotServiceServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for SlotServiceServer<T>
-    where
-        T: SlotService,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/quota.v1.SlotService/Acquire" => {
-                    #[allow(non_camel_case_types)]
-                    struct AcquireSvc<T: SlotService>(pub Arc<T>);
-                    impl<
-                        T: SlotService,
-                    > tonic::server::UnaryService<super::AcquireSlotsRequest>
-                    for AcquireSvc<T> {
-                        type Response = super::Slots;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::AcquireSlotsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as SlotService>::acquire(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = AcquireSvc(inner);
-                        let codec = crate::BoundedCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/quota.v1.SlotService/Renew" => {
-                    #[allow(non_camel_case_types)]
-                    struct RenewSvc<T: SlotService>(pub Arc<T>);
-                    impl<
-                        T: SlotService,
-                    > tonic::server::UnaryService<super::RenewSlotsRequest>
-                    for RenewSvc<T> {
-                        type Response = super::Slots;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::RenewSlotsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as SlotService>::renew(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = RenewSvc(inner);
-                        let codec = crate::BoundedCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/quota.v1.SlotService/List" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListSvc<T: SlotService>(pub Arc<T>);
-                    impl<
-                        T: SlotService,
-                    > tonic::server::UnaryService<super::ListClassesRequest>
-                    for ListSvc<T> {
-                        type Response = super::ListClassesResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListClassesRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as SlotService>::list(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListSvc(inner);
-                        let codec = crate::BoundedCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for SlotServiceServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "quota.v1.SlotService";
-    impl<T> tonic::server::NamedService for SlotServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -31,7 +31,10 @@ impl Client {
         let mut local = self.shared().local.lock();
         let (refusal, cut) = (local.refusal(accounts, now), local.cuts(accounts));
         let mut known = Known { refusal, cut, reservation: None, wanted: Cost::ZERO };
-        if !self.shared().settings.checks.is_local(request.rpc) {
+        // A share is of the whole limits.
+        if !self.shared().settings.checks.is_local(request.rpc)
+            || self.shared().classes.is_partial(request.class)
+        {
             return known;
         }
         // Who is refused or cut has no share.

@@ -12,14 +12,17 @@ pub const ERROR_REASON: &str = "OVER_QUOTA";
 /// The reason in the `google.rpc.ErrorInfo` of a refusal since too many requests run at once.
 pub const CONCURRENCY_LIMIT: &str = "CONCURRENCY_LIMIT";
 
+/// The reason in the `google.rpc.ErrorInfo` of a refusal since the class of the request has no slot for it.
+pub const NO_SLOT: &str = "NO_SLOT";
+
 /// The reason in the `google.rpc.ErrorInfo` of a request that was ended while it ran.
 pub const SHED: &str = "SHED";
 
 impl From<Denial> for Status {
     /// With `google.rpc.RetryInfo` and `ErrorInfo`. Over quota: `RESOURCE_EXHAUSTED`, with `QuotaFailure` too, and
     /// `kind`, `id`, `resource` and `permanent` in the `ErrorInfo`, and `why` where the account has a limit of its own. Where the service cannot check: `UNAVAILABLE`.
-    /// Where too many requests run at once: `RESOURCE_EXHAUSTED`, with `reason` in the `ErrorInfo`. Of one that was ended
-    /// while it ran: `RESOURCE_EXHAUSTED`.
+    /// Where too many requests run at once: `RESOURCE_EXHAUSTED`, with `reason` in the `ErrorInfo`. Where there is
+    /// no slot of its class: `UNAVAILABLE`, with `class` and `reason` in the `ErrorInfo`. Of one that was ended while it ran: `RESOURCE_EXHAUSTED`.
     fn from(denial: Denial) -> Self {
         let message = denial.to_string();
         let mut details = ErrorDetails::with_retry_info(Some(denial.retry_after));
@@ -46,6 +49,14 @@ impl From<Denial> for Status {
                 let metadata = [("reason".to_owned(), refusal.reason.as_str().to_owned())];
                 details.set_error_info(CONCURRENCY_LIMIT, ERROR_DOMAIN, metadata);
                 Code::ResourceExhausted
+            }
+            Cause::NoSlot(no_slot) => {
+                let metadata = [
+                    ("class".to_owned(), no_slot.class.to_string()),
+                    ("reason".to_owned(), no_slot.reason.as_str().to_owned()),
+                ];
+                details.set_error_info(NO_SLOT, ERROR_DOMAIN, metadata);
+                Code::Unavailable
             }
             Cause::Shed => {
                 details.set_error_info(SHED, ERROR_DOMAIN, []);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Cause, Denial};
 
 impl<B: From<String>> From<Denial> for Response<B> {
-    /// With `Retry-After` and a problem document (RFC 9457): 503 where the service cannot check, else 429. The standings of
+    /// With `Retry-After` and a problem document (RFC 9457): 503 where the service cannot check or the class has no slot, else 429. The standings of
     /// the request's other accounts, which the service's own answer has, are none of the caller's business.
     fn from(denial: Denial) -> Self {
         let (status, name, title) = match &denial.cause {
@@ -18,6 +18,7 @@ impl<B: From<String>> From<Denial> for Response<B> {
             Cause::Concurrency(_) => {
                 (StatusCode::TOO_MANY_REQUESTS, "concurrency-limit", "Too many requests at once")
             }
+            Cause::NoSlot(_) => (StatusCode::SERVICE_UNAVAILABLE, "no-slot", "No slot is free"),
             Cause::Shed => (StatusCode::TOO_MANY_REQUESTS, "shed", "The machine is overloaded"),
         };
         let mut body = json!({
@@ -40,6 +41,10 @@ impl<B: From<String>> From<Denial> for Response<B> {
             if let Some(why) = &over.why {
                 body["denied_by"]["why"] = why.as_str().into();
             }
+        }
+        if let Cause::NoSlot(no_slot) = &denial.cause {
+            body["class"] = (&*no_slot.class).into();
+            body["reason"] = no_slot.reason.as_str().into();
         }
         let mut response = Response::new(B::from(body.to_string()));
         *response.status_mut() = status;

@@ -7,8 +7,9 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tower::BoxError;
 
+use super::Leave;
 use super::endable::Endable;
-use crate::{Meter, Permit};
+use crate::Meter;
 
 pin_project! {
     /// A body whose bytes are counted. Its work goes on until it has ended or is dropped.
@@ -67,7 +68,7 @@ pin_project! {
         #[pin]
         inner: Inner<B>,
         // Released when the body has ended, or is dropped.
-        permit: Option<Permit>,
+        leave: Leave,
     }
 }
 
@@ -81,19 +82,19 @@ pin_project! {
 }
 
 impl<B> ResponseBody<B> {
-    pub(super) const fn new(body: MeteredBody<B>, permit: Option<Permit>) -> Self {
-        Self { inner: Inner::Metered { body }, permit }
+    pub(super) const fn new(body: MeteredBody<B>, leave: Leave) -> Self {
+        Self { inner: Inner::Metered { body }, leave }
     }
 
     /// One that ends when its work is told to.
-    pub(super) const fn endable(body: Endable<B>) -> Self {
-        Self { inner: Inner::Endable { body }, permit: None }
+    pub(super) fn endable(body: Endable<B>) -> Self {
+        Self { inner: Inner::Endable { body }, leave: Leave::default() }
     }
 }
 
 impl<B> From<String> for ResponseBody<B> {
     fn from(refusal: String) -> Self {
-        Self { inner: Inner::Refusal { text: refusal.into() }, permit: None }
+        Self { inner: Inner::Refusal { text: refusal.into() }, leave: Leave::default() }
     }
 }
 
@@ -114,7 +115,7 @@ where
             InnerProjection::Metered { body } => {
                 let frame = ready!(body.poll_frame(cx));
                 if matches!(frame, Some(Err(_)) | None) {
-                    *this.permit = None;
+                    *this.leave = Leave::default();
                 }
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
@@ -145,6 +146,6 @@ where
 
 impl<B> std::fmt::Debug for ResponseBody<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ResponseBody").field("permit", &self.permit).finish_non_exhaustive()
+        f.debug_struct("ResponseBody").field("leave", &self.leave).finish_non_exhaustive()
     }
 }

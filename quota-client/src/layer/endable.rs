@@ -1,6 +1,7 @@
 //! A body that can be ended though nobody polls it: while a client does not read, its connection asks for no more, and
 //! what the request holds would be held for as long as he likes.
 
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -13,8 +14,9 @@ use tokio::task::AbortHandle;
 use tonic::Status;
 use tower::BoxError;
 
+use super::Leave;
 use super::body::MeteredBody;
-use crate::{Denial, Meter, Permit};
+use crate::{Denial, Meter};
 
 pub(super) struct Endable<B> {
     held: Arc<Mutex<Held<B>>>,
@@ -26,15 +28,15 @@ pub(super) struct Endable<B> {
 /// What is given up at the end, whoever ends it.
 struct Held<B> {
     body: Option<Pin<Box<MeteredBody<B>>>>,
-    permit: Option<Permit>,
+    leave: Leave,
     /// Why it was ended, until that is said.
     denial: Option<Denial>,
     waker: Option<Waker>,
 }
 
 impl<B: Send + 'static> Endable<B> {
-    pub(super) fn new(body: MeteredBody<B>, permit: Option<Permit>, meter: Meter, is_grpc: bool) -> Self {
-        let held = Held { body: Some(Box::pin(body)), permit, denial: None, waker: None };
+    pub(super) fn new(body: MeteredBody<B>, leave: Leave, meter: Meter, is_grpc: bool) -> Self {
+        let held = Held { body: Some(Box::pin(body)), leave, denial: None, waker: None };
         let held = Arc::new(Mutex::new(held));
         let listening = Arc::clone(&held);
         let listener = tokio::spawn(async move {
@@ -43,7 +45,7 @@ impl<B: Send + 'static> Endable<B> {
                 let mut held = listening.lock();
                 // One that has ended by itself in this very moment was whole.
                 held.denial = held.body.is_some().then_some(denial);
-                ((held.body.take(), held.permit.take()), held.waker.take())
+                ((held.body.take(), mem::take(&mut held.leave)), held.waker.take())
             };
             drop(given_up);
             if let Some(waker) = waker {
@@ -70,7 +72,7 @@ where
             return Poll::Pending;
         };
         if matches!(frame, Some(Err(_)) | None) {
-            let given_up = (held.body.take(), held.permit.take());
+            let given_up = (held.body.take(), mem::take(&mut held.leave));
             drop(held);
             self.listener.abort();
             drop(given_up);

@@ -14,9 +14,9 @@ fn needed_by_route(method: &str, path: &str) -> Option<&'static str> {
         "/v1/overrides" | "/v1/overrides/{kind}/{id}" | "/v1/modes" => {
             Some(if method == "get" { "reader" } else { "admin" })
         }
-        "/v1/check" | "/v1/report" | "/v1/pressure" => Some("fileserver"),
+        "/v1/check" | "/v1/report" | "/v1/pressure" | "/v1/slots" => Some("fileserver"),
         "/v1/accounts/{kind}/{id}" | "/v1/backoff" | "/v1/nodes" | "/v1/nodes/{node}" => Some("reader"),
-        "/v1/top" | "/v1/denials" | "/v1/denials/stream" | "/v1/prices" => Some("reader"),
+        "/v1/top" | "/v1/denials" | "/v1/denials/stream" | "/v1/prices" | "/v1/classes" => Some("reader"),
         "/metrics" | "/healthz" | "/readyz" | "/openapi.json" => None,
         other => panic!("{other}: who may ask for it?"),
     }
@@ -26,6 +26,8 @@ fn needed_by_method(path: &str) -> Option<&'static str> {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap();
     match (service, method) {
         ("quota.v1.QuotaService", "Check" | "Report" | "ReportPressure" | "Session") => Some("fileserver"),
+        ("quota.v1.QuotaService", "AcquireSlots" | "RenewSlots") => Some("fileserver"),
+        ("quota.v1.QuotaService", "ListClasses") => Some("reader"),
         ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "ListNodes" | "ListTop" | "ListDenials") => {
             Some("reader")
         }

@@ -1,0 +1,422 @@
+//! What this process holds of a class: pure, the time is an argument.
+
+mod block;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slab::Slab;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+pub(super) use self::block::{Block, BlockId};
+use super::answer::{Answer, COME_BACK, Policy};
+use super::figures::ClassFigures;
+use super::no_slot::{NoSlot, NoSlotReason};
+use super::slot::Slot;
+use crate::{Denial, Meter};
+
+/// For how long the word that there is no slot stands, where more requests than one ask within it.
+const STANDS: Duration = Duration::from_millis(50);
+
+/// The most spare slots that are asked for, for requests that may come.
+const MOST_SPARE: u32 = 16;
+
+/// The most measurements that are kept until they are looked at, once a second.
+const MOST_KEPT: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Holding {
+    terms: Terms,
+    /// The name that the service gives the class.
+    class: Arc<str>,
+    policy: Policy,
+    /// Whether its requests may use a part of the limits of an account alone.
+    partial: bool,
+    /// Whether the service did not answer when it was last asked.
+    away: bool,
+    blocks: Vec<Block>,
+    last_block: BlockId,
+    running: Slab<Running>,
+    waiting: VecDeque<Waiting>,
+    last_waiter: u64,
+    /// There was no slot, and when that was said.
+    refused: Option<(Instant, NoSlotReason, Duration)>,
+    /// Whether the keeper is to be woken.
+    wanted: bool,
+    /// Requests since slots were last asked for: as many may come again.
+    entered: u32,
+    /// Those whose lease has ended while they ran, and that was not told yet.
+    overrun: u32,
+    /// Those that have ended, and that was not told yet.
+    finished: u32,
+    took: Duration,
+    figures: ClassFigures,
+}
+
+/// What is known of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Terms {
+    #[default]
+    Untold,
+    /// The service knows no such class: its requests are of the class of those that name none.
+    Unknown,
+    /// Until then it need not be asked again.
+    Uncapped(Instant),
+    Capped,
+}
+
+#[derive(Debug)]
+struct Running {
+    /// Of which block its slot is; none of one that has run for too long, or whose lease has ended.
+    block: Option<BlockId>,
+    since: Instant,
+    meter: Option<Meter>,
+    stopped: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: u64,
+    since: Instant,
+    sender: oneshot::Sender<Handed>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// It needs no slot.
+    Free,
+    Runs(usize),
+    Refused(NoSlot),
+    /// Nothing is known yet.
+    NotTold,
+    Waits {
+        waiter: u64,
+        until: Instant,
+        receiver: oneshot::Receiver<Handed>,
+    },
+}
+
+/// What becomes of one that waits.
+#[derive(Debug)]
+pub(super) enum Handed {
+    Free,
+    Slot(Slot),
+    Refused(NoSlot),
+}
+
+/// What is to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// How the class is served, and slots, where some are needed.
+    Acquire {
+        count: u32,
+        spare: u32,
+        overrun: u32,
+    },
+    Renew {
+        block: BlockId,
+        lease: Vec<u8>,
+        count: u32,
+        finished: u32,
+        took: Duration,
+    },
+}
+
+impl Holding {
+    /// A request that asked at a moment. One that does not wait is answered by then when the service answers; another waits as
+    /// long as its class lets it.
+    pub(super) fn enter(&mut self, now: Instant, answered: Instant, deadline: Option<Instant>) -> Entry {
+        match self.terms {
+            Terms::Untold => {
+                self.wanted = true;
+                return if self.away { Entry::Free } else { Entry::NotTold };
+            }
+            Terms::Unknown => return Entry::Free,
+            Terms::Uncapped(until) => {
+                self.wanted |= until <= now;
+                return Entry::Free;
+            }
+            Terms::Capped => {}
+        }
+        self.entered = self.entered.saturating_add(1);
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            return Entry::Refused(self.refusal(NoSlotReason::DeadlinePassed, Duration::ZERO));
+        }
+        if self.waiting.is_empty()
+            && let Some(key) = self.begin(now, Duration::ZERO)
+        {
+            return Entry::Runs(key);
+        }
+        let longest = match self.policy.waits {
+            None => {
+                if let Some((said, reason, retry_after)) = self.refused
+                    && now < said + STANDS
+                {
+                    return Entry::Refused(self.refusal(reason, retry_after));
+                }
+                answered
+            }
+            Some((max_wait, max_queue)) => {
+                if self.waiting.len() >= max_queue {
+                    return Entry::Refused(self.refusal(NoSlotReason::QueueFull, max_wait));
+                }
+                now + max_wait
+            }
+        };
+        let until = deadline.map_or(longest, |deadline| deadline.min(longest));
+        self.last_waiter += 1;
+        self.wanted = true;
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.push_back(Waiting { id: self.last_waiter, since: now, sender });
+        Entry::Waits { waiter: self.last_waiter, until, receiver }
+    }
+
+    /// One that waited from a moment on waits no more.
+    pub(super) fn waited(&mut self, since: Instant, deadline: Option<Instant>, now: Instant) -> NoSlot {
+        let reason = if deadline.is_some_and(|deadline| deadline <= now) {
+            NoSlotReason::DeadlinePassed
+        } else if self.policy.waits.is_none() {
+            NoSlotReason::Away
+        } else {
+            NoSlotReason::WaitedTooLong
+        };
+        self.refusal(reason, now.saturating_duration_since(since).max(COME_BACK))
+    }
+
+    pub(super) fn leave(&mut self, waiter: u64) {
+        self.waiting.retain(|waiting| waiting.id != waiter);
+    }
+
+    /// Who waits next, and its slot, where there is one; none is needed where the class has no cap any more.
+    pub(super) fn next(&mut self, now: Instant) -> Option<(oneshot::Sender<Handed>, Option<usize>)> {
+        loop {
+            let since = self.waiting.front()?.since;
+            let key = match self.terms {
+                Terms::Capped => Some(self.begin(now, now.saturating_duration_since(since))?),
+                Terms::Untold | Terms::Unknown | Terms::Uncapped(_) => None,
+            };
+            let waiting = self.waiting.pop_front()?;
+            if !waiting.sender.is_closed() {
+                return Some((waiting.sender, key));
+            }
+            if let Some(key) = key {
+                self.end_unstarted(key);
+            }
+        }
+    }
+
+    /// A request has ended.
+    pub(super) fn end(&mut self, key: usize, now: Instant) {
+        let Some(ended) = self.running.try_remove(key) else { return };
+        let took = now.saturating_duration_since(ended.since);
+        self.finished = self.finished.saturating_add(1);
+        self.took = self.took.saturating_add(took);
+        keep(&mut self.figures.took, took);
+        self.free(ended.block);
+    }
+
+    pub(super) fn attach(&mut self, key: usize, meter: &Meter) {
+        if let Some(running) = self.running.get_mut(key).filter(|_| self.policy.max_run.is_some()) {
+            running.meter = Some(meter.clone());
+        }
+    }
+
+    pub(super) const fn is_timed(&self) -> bool {
+        self.policy.max_run.is_some()
+    }
+
+    pub(super) const fn is_partial(&self) -> bool {
+        self.partial
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        self.terms == Terms::Unknown
+    }
+
+    pub(super) fn take_wanted(&mut self) -> bool {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Blocks whose lease has ended are no more, and what runs too long is to be told so: those meters, with what they are told.
+    pub(super) fn sweep(&mut self, now: Instant, node: &str) -> Vec<(Meter, Denial)> {
+        for block in self.blocks.extract_if(.., |block| block.has_ended(now)) {
+            let cut_off = self.running.iter_mut().filter(|(_, running)| running.block == Some(block.id));
+            for (_, running) in cut_off {
+                running.block = None;
+                self.overrun = self.overrun.saturating_add(1);
+            }
+        }
+        let Some(max_run) = self.policy.max_run else { return Vec::new() };
+        let late: Vec<usize> = self
+            .running
+            .iter()
+            .filter(|(_, running)| !running.stopped && running.since + max_run <= now)
+            .map(|(key, _)| key)
+            .collect();
+        let mut told = Vec::new();
+        for key in late {
+            let Some(running) = self.running.get_mut(key) else { continue };
+            running.stopped = true;
+            let (block, meter) = (running.block.take(), running.meter.take());
+            self.free(block);
+            let refusal = self.refusal(NoSlotReason::RanTooLong, COME_BACK);
+            told.extend(meter.map(|meter| (meter, Denial::no_slot(refusal, node))));
+        }
+        told
+    }
+
+    /// What is to be asked now: leases that are to be renewed or given back, and slots for those that wait.
+    pub(super) fn plan(&mut self, now: Instant) -> Vec<Ask> {
+        let mut asks = Vec::new();
+        for block in &mut self.blocks {
+            if let Some(count) = block.due(now) {
+                let (finished, took) = (std::mem::take(&mut self.finished), std::mem::take(&mut self.took));
+                asks.push(Ask::Renew { block: block.id, lease: block.lease.clone(), count, finished, took });
+            }
+        }
+        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
+        let is_look = match self.terms {
+            Terms::Untold | Terms::Unknown => true,
+            Terms::Uncapped(until) => until <= now,
+            Terms::Capped => false,
+        };
+        let stands = self.refused.is_some_and(|(said, ..)| now < said + STANDS);
+        if waiting > 0 && !stands || is_look || self.overrun > 0 {
+            // Spare ones cost others a slot: only as many as came since the last time.
+            let spare = std::mem::take(&mut self.entered).saturating_sub(waiting).min(MOST_SPARE);
+            asks.push(Ask::Acquire { count: waiting, spare, overrun: std::mem::take(&mut self.overrun) });
+        }
+        asks
+    }
+
+    /// The service has answered at a moment, who was asked for so many slots. Returns those who are told that there is none.
+    pub(super) fn acquired(
+        &mut self,
+        answer: Answer,
+        wanted: u32,
+        asked: Instant,
+        now: Instant,
+    ) -> Vec<(oneshot::Sender<Handed>, NoSlot)> {
+        self.away = false;
+        self.class = answer.class;
+        self.policy = answer.policy;
+        self.terms = if answer.capped { Terms::Capped } else { Terms::Uncapped(asked + answer.lasts) };
+        if answer.count > 0 {
+            self.last_block += 1;
+            let block = Block::new(self.last_block, answer.lease, answer.count, asked, answer.lasts);
+            self.blocks.push(block);
+        }
+        self.partial = answer.partial;
+        let fewer = answer.capped && answer.count < wanted;
+        let refused = answer.refused.or_else(|| fewer.then_some((NoSlotReason::AtCap, COME_BACK)));
+        self.refused = refused.map(|(reason, retry_after)| (now, reason, retry_after));
+        match refused {
+            Some((reason, retry_after)) => self.refuse_impatient(answer.count, reason, retry_after, asked),
+            None => Vec::new(),
+        }
+    }
+
+    /// A lease goes on with so many slots, for so long from when that was asked; none: it has ended.
+    pub(super) fn renewed(&mut self, block: BlockId, count: u32, asked: Instant, lasts: Duration) {
+        self.away = false;
+        let Some(place) = self.blocks.iter_mut().position(|known| known.id == block) else { return };
+        if count > 0 {
+            self.blocks[place].renew(count, asked, lasts);
+        } else {
+            self.blocks[place].is_over();
+        }
+    }
+
+    /// The service knows no such class.
+    pub(super) fn unknown(&mut self) {
+        self.away = false;
+        self.terms = Terms::Unknown;
+    }
+
+    /// The service does not answer, and was not told of those that overran. Returns those who are told so.
+    pub(super) fn away(
+        &mut self,
+        overrun: u32,
+        asked: Instant,
+        now: Instant,
+    ) -> Vec<(oneshot::Sender<Handed>, NoSlot)> {
+        self.away = true;
+        self.overrun = self.overrun.saturating_add(overrun);
+        self.refused = Some((now, NoSlotReason::Away, COME_BACK));
+        self.refuse_impatient(0, NoSlotReason::Away, COME_BACK, asked)
+    }
+
+    /// Whether the keeper has something to do before long: it holds, or somebody waits.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.blocks.is_empty() || !self.waiting.is_empty() || !self.running.is_empty()
+    }
+
+    /// None where the class has no cap.
+    pub(super) fn figures(&mut self) -> Option<(Arc<str>, ClassFigures)> {
+        if self.terms != Terms::Capped {
+            return None;
+        }
+        let kept = ClassFigures { refused: self.figures.refused, ..ClassFigures::default() };
+        let figures = std::mem::replace(&mut self.figures, kept);
+        let leased = self.blocks.iter().map(|block| block.count).sum();
+        let (in_progress, queued) = (self.running.len(), self.waiting.len());
+        Some((Arc::clone(&self.class), ClassFigures { in_progress, queued, leased, ..figures }))
+    }
+
+    /// Of the blocks with a free slot the fullest: so others become empty, and can be given back.
+    fn begin(&mut self, now: Instant, waited: Duration) -> Option<usize> {
+        let free = self.blocks.iter_mut().filter(|block| block.has_room(now));
+        let block = free.max_by_key(|block| block.used)?;
+        block.take();
+        keep(&mut self.figures.waited, waited);
+        let running = Running { block: Some(block.id), since: now, meter: None, stopped: false };
+        Some(self.running.insert(running))
+    }
+
+    fn end_unstarted(&mut self, key: usize) {
+        if let Some(running) = self.running.try_remove(key) {
+            self.free(running.block);
+        }
+    }
+
+    fn free(&mut self, block: Option<BlockId>) {
+        if let Some(block) = self.blocks.iter_mut().find(|known| Some(known.id) == block) {
+            block.give_back();
+        }
+    }
+
+    /// Those that do not wait, and were there when it was asked, but for those whose slots are there.
+    fn refuse_impatient(
+        &mut self,
+        granted: u32,
+        reason: NoSlotReason,
+        retry_after: Duration,
+        asked: Instant,
+    ) -> Vec<(oneshot::Sender<Handed>, NoSlot)> {
+        if self.policy.waits.is_some() {
+            return Vec::new();
+        }
+        let there = self.waiting.iter().take_while(|waiting| waiting.since <= asked).count();
+        let granted = usize::try_from(granted).unwrap_or(usize::MAX).min(there);
+        let told: Vec<_> = self.waiting.drain(granted..there).collect();
+        told.into_iter().map(|waiting| (waiting.sender, self.refusal(reason, retry_after))).collect()
+    }
+
+    fn refusal(&mut self, reason: NoSlotReason, retry_after: Duration) -> NoSlot {
+        let place = NoSlotReason::ALL.iter().position(|known| *known == reason).unwrap_or_default();
+        self.figures.refused[place] += 1;
+        NoSlot { class: Arc::clone(&self.class), reason, retry_after }
+    }
+}
+
+fn keep(kept: &mut Vec<Duration>, duration: Duration) {
+    if kept.len() < MOST_KEPT {
+        kept.push(duration);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Slots that have not been needed for so long are given back: another fileserver may need them.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// Which block, of this process.
+pub(in crate::classes) type BlockId = u64;
+
+/// Slots that were leased together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::classes) struct Block {
+    pub(super) id: BlockId,
+    pub(super) lease: Vec<u8>,
+    pub(super) count: u32,
+    pub(super) used: u32,
+    /// When it was last asked for, from which on it lasts.
+    asked: Instant,
+    lasts: Duration,
+    /// The most that were used since then.
+    peak: u32,
+    peak_since: Instant,
+}
+
+impl Block {
+    pub(super) fn new(id: BlockId, lease: Vec<u8>, count: u32, asked: Instant, lasts: Duration) -> Self {
+        Self { id, lease, count, used: 0, asked, lasts, peak: 0, peak_since: asked }
+    }
+
+    pub(super) fn has_ended(&self, now: Instant) -> bool {
+        self.asked + self.lasts <= now
+    }
+
+    pub(super) fn has_room(&self, now: Instant) -> bool {
+        self.used < self.count && !self.has_ended(now)
+    }
+
+    pub(super) fn take(&mut self) {
+        self.used += 1;
+        self.peak = self.peak.max(self.used);
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.used = self.used.saturating_sub(1);
+    }
+
+    /// How many slots it is to be renewed with: where a third of its time is over, or some were not needed for a while. From then
+    /// on no more than these are used of it, whatever becomes of the call.
+    pub(super) fn due(&mut self, now: Instant) -> Option<u32> {
+        let is_idle = self.peak_since + IDLE <= now;
+        let is_old = self.asked + self.lasts / 3 <= now;
+        if is_idle {
+            let needed = self.peak.min(self.count);
+            (self.peak, self.peak_since) = (self.used, now);
+            if needed < self.count {
+                self.count = needed;
+                return Some(needed);
+            }
+        }
+        is_old.then_some(self.count)
+    }
+
+    /// It has so many slots, for so long from when that was asked.
+    pub(super) fn renew(&mut self, count: u32, asked: Instant, lasts: Duration) {
+        self.count = self.count.min(count);
+        (self.asked, self.lasts) = (asked, lasts);
+    }
+
+    /// It has ended.
+    pub(super) fn is_over(&mut self) {
+        self.lasts = Duration::ZERO;
+    }
+}
