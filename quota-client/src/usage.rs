@@ -26,6 +26,8 @@ pub(crate) struct Usage {
     started: Instant,
     /// Each apart from the map, which has room for more than are in it.
     accounts: HashMap<Account, Box<Used>>,
+    /// The last second in which something happened.
+    latest: Tick,
     /// When idle accounts were last dropped.
     swept: Tick,
 }
@@ -41,7 +43,7 @@ struct Used {
 
 impl Usage {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { started: now, accounts: HashMap::new(), swept: 0 }
+        Self { started: now, accounts: HashMap::new(), latest: 0, swept: 0 }
     }
 
     /// Counts a cost that was spent just now.
@@ -202,8 +204,10 @@ impl Usage {
     }
 
     /// The second, counted from 1.
-    fn tick(&self, now: Instant) -> Tick {
-        WindowLength::default().tick(self.clock(now))
+    /// A moment that was read before another had its turn is that other's: no window goes back for it.
+    fn tick(&mut self, now: Instant) -> Tick {
+        self.latest = self.latest.max(WindowLength::default().tick(self.clock(now)));
+        self.latest
     }
 
     /// The time by which seconds are counted: it began a bucket before this did.

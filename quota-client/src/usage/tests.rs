@@ -141,6 +141,19 @@ fn accounts_are_bounded_and_what_is_not_kept_is_not_known() {
 }
 
 #[test]
+fn a_moment_that_comes_late_takes_no_window_back() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let mut usage = Usage::new(start);
+    let alice = user("alice");
+    let tick = usage.reserve(&alice, cpu(100), at(5));
+    // Read before the second ended, and had its turn after it.
+    usage.spend(&alice, cpu(1), at(4));
+    usage.release(&alice, Release { tick, amounts: cpu(100) }, at(4));
+    assert_eq!(used(&mut usage, "alice", at(5)), Some(1));
+}
+
+#[test]
 fn spellings_of_one_account_are_one() {
     let now = Instant::now();
     let mut usage = Usage::new(now);
