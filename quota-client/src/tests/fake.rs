@@ -328,6 +328,24 @@ impl QuotaService for Served {
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
         Err(Status::unimplemented("not for fileservers"))
     }
+    async fn acquire_slots(
+        &self,
+        _: Request<v1::AcquireSlotsRequest>,
+    ) -> Result<Response<v1::Slots>, Status> {
+        Err(Status::unimplemented("a service of before"))
+    }
+
+    async fn renew_slots(&self, _: Request<v1::RenewSlotsRequest>) -> Result<Response<v1::Slots>, Status> {
+        Err(Status::unimplemented("a service of before"))
+    }
+
+    async fn list_classes(
+        &self,
+        _: Request<v1::ListClassesRequest>,
+    ) -> Result<Response<v1::ListClassesResponse>, Status> {
+        Err(Status::unimplemented("a service of before"))
+    }
+
     async fn list_top(
         &self,
         _: Request<v1::ListTopRequest>,

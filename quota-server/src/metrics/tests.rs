@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use prometheus::proto::MetricType;
-use quota_core::{Cost, PerKind, PerResource, Ratio, Reason};
+use quota_core::{Cost, PerKind, PerResource, Ratio, Reason, SlotStanding};
 
 use super::*;
 use crate::config::Config;
@@ -12,8 +12,9 @@ use crate::config::Config;
 const PAGE: &str = include_str!("../../../docs/metrics.md");
 
 /// Where the names of metrics are.
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 5] = [
     include_str!("../metrics.rs"),
+    include_str!("classes.rs"),
     include_str!("config.rs"),
     include_str!("nodes.rs"),
     include_str!("requests.rs"),
@@ -44,6 +45,8 @@ fn shown() -> BTreeMap<String, Shape> {
     metrics.show_risk(Risk::Eviction, Danger::No);
     metrics.store_latency(Operation::Admit);
     metrics.requests.finished("other", Cost::ZERO, Some(Duration::ZERO));
+    metrics.classes.slots("ci", SlotOutcome::Leased, SlotStanding::default());
+    metrics.classes.overrun("ci", 1);
     metrics.overrides.with_label_values(&["api"]);
     metrics.modes.with_label_values(&["off"]);
     let cuts = CutFigures { lowest: PerKind::from_fn(|_| Some(1)), ..CutFigures::default() };

@@ -102,4 +102,22 @@ impl QuotaService for Between {
     ) -> Result<Response<v1::ListDenialsResponse>, Status> {
         not_asked()
     }
+
+    async fn acquire_slots(
+        &self,
+        _: Request<v1::AcquireSlotsRequest>,
+    ) -> Result<Response<v1::Slots>, Status> {
+        not_asked()
+    }
+
+    async fn renew_slots(&self, _: Request<v1::RenewSlotsRequest>) -> Result<Response<v1::Slots>, Status> {
+        not_asked()
+    }
+
+    async fn list_classes(
+        &self,
+        _: Request<v1::ListClassesRequest>,
+    ) -> Result<Response<v1::ListClassesResponse>, Status> {
+        not_asked()
+    }
 }
