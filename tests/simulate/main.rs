@@ -4,6 +4,7 @@
 
 mod docs;
 mod job;
+mod outage;
 mod plot;
 mod table;
 
@@ -28,6 +29,9 @@ struct Args {
     /// Write a plot of each scenario into this directory, in SVG.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
+    /// Instead: an outage with traffic classes and without, whose plot is written into this file, in SVG.
+    #[arg(long, value_name = "FILE")]
+    outage: Option<PathBuf>,
     /// Write the table into the page that explains it.
     #[arg(long)]
     write_docs: bool,
@@ -41,6 +45,10 @@ struct Args {
 
 fn main() {
     let args = Args::parse();
+    if let Some(file) = &args.outage {
+        outage::tell(file, args.seeds);
+        return;
+    }
     let scenarios = read(&args.scenarios, args.scenario.as_deref());
     let all = job::compare(&scenarios, &Contender::all(), args.seeds);
     for compared in &all {

@@ -14,6 +14,7 @@ pub mod git;
 pub mod http;
 pub mod latency;
 pub mod openapi;
+pub mod outage;
 pub mod ports;
 pub mod process;
 pub mod prometheus;

@@ -104,7 +104,7 @@ fn read(settings: &Settings, class: &str) -> Result<Class, ConfigError> {
     };
     let (most, least) = (number("slots", 0, MOST_SLOTS)?, number("min_slots", 0, MOST_SLOTS)?);
     if least > most {
-        return Err(settings.fault(&key("min_slots"), format!("must be at most {}, as many as slots", most)));
+        return Err(settings.fault(&key("min_slots"), format!("must be at most {most}, as many as slots")));
     }
     let tolerance = settings.decimal(&key("tolerance"), tolerance)?;
     let adaptive = Adaptive { min: least, max: most, tolerance };
