@@ -18,7 +18,7 @@ use quota_proto::v1::mode_service_server::ModeServiceServer;
 use quota_proto::v1::override_service_server::OverrideServiceServer;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
-    AcquireSlotsRequest, BackoffRequest, BackoffResponse, CheckRequest, CheckResponse, GetStandingRequest,
+    AcquireSlotsRequest, BackoffRequest, BackoffResponse, BatchBackoffRequest, BatchBackoffResponse, CheckRequest, CheckResponse, GetStandingRequest,
     ListClassesRequest, ListClassesResponse, ListDenialsRequest, ListDenialsResponse, ListNodesRequest,
     ListNodesResponse, ListTopRequest, ListTopResponse, RenewSlotsRequest, ReportPressureRequest,
     ReportPressureResponse, ReportRequest, ReportResponse, SessionRequest, SessionResponse, Slots, Standing,
@@ -134,6 +134,15 @@ impl QuotaService for Service {
         let request = convert::backoff(request.into_inner(), self.quota.ipv6_prefix).map_err(status)?;
         let backoff = self.quota.backoff(request).await.map_err(status)?;
         Ok(Response::new(backoff.into()))
+    }
+
+    async fn batch_backoff(
+        &self,
+        request: Request<BatchBackoffRequest>,
+    ) -> Result<Response<BatchBackoffResponse>, Status> {
+        let requests = convert::backoffs(request.into_inner(), self.quota.ipv6_prefix).map_err(status)?;
+        let backoffs = self.quota.backoff_each(requests).await.map_err(status)?;
+        Ok(Response::new(BatchBackoffResponse { results: backoffs.into_iter().map(Into::into).collect() }))
     }
 
     async fn report_pressure(

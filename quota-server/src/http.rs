@@ -97,13 +97,14 @@ fn form<T: 'static>(path: &'static str, answer: impl Handler<T, Http>) -> Route 
 }
 
 /// Every route of the API. `openapi.json` describes the same.
-fn routes() -> [Route; 24] {
+fn routes() -> [Route; 25] {
     [
         post("/v1/check", check::check),
         post("/v1/report", report::report),
         post("/v1/pressure", pressure::pressure),
         get("/v1/accounts/{kind}/{*id}", standing::standing),
         get("/v1/backoff", backoff::backoff),
+        post("/v1/backoff", backoff::backoffs),
         get("/v1/nodes", nodes::nodes),
         get("/v1/nodes/{*node}", nodes::node),
         get("/v1/top", top::top),

@@ -36,7 +36,7 @@ use quota_core::{
 };
 use quota_proto::UsedHere;
 
-pub use backoff::{Backoff, BackoffRequest};
+pub use backoff::{Backoff, BackoffRequest, MAX_BACKOFFS};
 pub use changes::{Change, Changes, Following};
 pub use check::{CheckRequest, CheckResponse, Decision};
 pub use classes::{AcquireRequest, ClassStanding, RenewRequest, SlotAnswer, slot_owner};

@@ -14,7 +14,8 @@ pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// Headers that an answer has only where the document says so.
-const HEADERS: [&str; 4] = ["Retry-After", "RateLimit-Policy", "RateLimit", "WWW-Authenticate"];
+const HEADERS: [&str; 5] =
+    ["Retry-After", "Cache-Control", "RateLimit-Policy", "RateLimit", "WWW-Authenticate"];
 
 /// What judges each schema of the document. Answers may gain fields for clients; here each must be in the document.
 static SCHEMAS: LazyLock<HashMap<String, Validator>> = LazyLock::new(|| {

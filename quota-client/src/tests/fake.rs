@@ -305,6 +305,13 @@ impl QuotaService for Served {
         Err(Status::unimplemented("not for fileservers"))
     }
 
+    async fn batch_backoff(
+        &self,
+        _: Request<v1::BatchBackoffRequest>,
+    ) -> Result<Response<v1::BatchBackoffResponse>, Status> {
+        Err(Status::unimplemented("not for fileservers"))
+    }
+
     async fn report_pressure(
         &self,
         request: Request<v1::ReportPressureRequest>,

@@ -78,6 +78,17 @@ pub(super) fn backoff(wire: v1::BackoffRequest, prefix: Ipv6Prefix) -> Result<Ba
     })
 }
 
+pub(super) fn backoffs(
+    wire: v1::BatchBackoffRequest,
+    prefix: Ipv6Prefix,
+) -> Result<Vec<BackoffRequest>, Invalid> {
+    BackoffRequest::bound(wire.requests.len())?;
+    let read = |(at, request)| {
+        backoff(request, prefix).map_err(|invalid| invalid.within(&format!("requests[{at}]")))
+    };
+    wire.requests.into_iter().enumerate().map(read).collect()
+}
+
 pub(super) fn pressure(
     wire: v1::ReportPressureRequest,
     prefix: Ipv6Prefix,

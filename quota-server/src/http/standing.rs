@@ -1,6 +1,8 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::HeaderName;
+use axum::http::header::CACHE_CONTROL;
 use quota_core::{Account, Comparison, Kind};
 use quota_proto::Invalid;
 use serde::Deserialize;
@@ -23,10 +25,12 @@ pub(super) async fn standing(
     State(http): State<Http>,
     Segments((kind, id)): Segments<(String, String)>,
     Params(params): Params<StandingParams>,
-) -> Result<axum::Json<Value>, Problem> {
+) -> Result<([(HeaderName, &'static str); 1], axum::Json<Value>), Problem> {
     let request = read(&http.quota, &kind, &id, params).map_err(QuotaError::from)?;
     let standing = http.quota.standing(request).await?;
-    Ok(axum::Json(standing_json(&standing, http.quota.window.length())))
+    // Usage moves with each request.
+    let body = standing_json(&standing, http.quota.window.length());
+    Ok(([(CACHE_CONTROL, "no-store")], axum::Json(body)))
 }
 
 /// The account that a path names.

@@ -1,8 +1,15 @@
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use quota_core::{Accounts, Ratio};
-use quota_proto::UsedHere;
+use quota_proto::{Invalid, UsedHere};
 
 use super::{Denial, Label, Quota, QuotaError, Retry};
 use crate::config::FailPolicy;
+
+/// The most sets of accounts in one question about several.
+pub const MAX_BACKOFFS: usize = 100;
+
+/// So many of them are asked of the store at once.
+const AT_ONCE: usize = 16;
 
 /// Who asks whether to back off.
 #[derive(Clone, Debug)]
@@ -29,7 +36,34 @@ pub enum Backoff {
     },
 }
 
+impl BackoffRequest {
+    /// Refuses more of them than one question may have, before they are looked at.
+    pub fn bound(requests: usize) -> Result<(), Invalid> {
+        if requests > MAX_BACKOFFS {
+            return Err(Invalid::new("requests", format!("must be at most {MAX_BACKOFFS}")));
+        }
+        Ok(())
+    }
+}
+
+impl Backoff {
+    /// What to do, in a word: `retry` after the wait; at `fail`, no wait helps.
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::No => "proceed",
+            Self::Yes { retry, .. } if retry.permanent => "fail",
+            Self::Yes { .. } => "retry",
+        }
+    }
+}
+
 impl Quota {
+    /// The same of each of several, in their order: all, or the first error.
+    pub async fn backoff_each(&self, requests: Vec<BackoffRequest>) -> Result<Vec<Backoff>, QuotaError> {
+        let answers = requests.into_iter().map(|request| self.backoff(request));
+        stream::iter(answers).buffered(AT_ONCE).try_collect().await
+    }
+
     /// Whether accounts should back off, and how long. Changes nothing.
     ///
     /// Without the store, who is blocked is told so, and to others the fail policy answers.

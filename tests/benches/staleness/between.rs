@@ -82,6 +82,13 @@ impl QuotaService for Between {
         not_asked()
     }
 
+    async fn batch_backoff(
+        &self,
+        _: Request<v1::BatchBackoffRequest>,
+    ) -> Result<Response<v1::BatchBackoffResponse>, Status> {
+        not_asked()
+    }
+
     async fn list_nodes(
         &self,
         _: Request<v1::ListNodesRequest>,

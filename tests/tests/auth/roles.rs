@@ -28,9 +28,8 @@ fn needed_by_method(path: &str) -> Option<&'static str> {
         ("quota.v1.QuotaService", "Check" | "Report" | "ReportPressure" | "Session") => Some("fileserver"),
         ("quota.v1.QuotaService", "AcquireSlots" | "RenewSlots") => Some("fileserver"),
         ("quota.v1.QuotaService", "ListClasses") => Some("reader"),
-        ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "ListNodes" | "ListTop" | "ListDenials") => {
-            Some("reader")
-        }
+        ("quota.v1.QuotaService", "GetStanding" | "Backoff" | "BatchBackoff") => Some("reader"),
+        ("quota.v1.QuotaService", "ListNodes" | "ListTop" | "ListDenials") => Some("reader"),
         ("quota.v1.OverrideService" | "quota.v1.ModeService", "Get" | "List") => Some("reader"),
         ("quota.v1.OverrideService" | "quota.v1.ModeService", "Put" | "Delete") => Some("admin"),
         ("grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection", _) => {

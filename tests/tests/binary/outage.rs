@@ -67,7 +67,10 @@ async fn assert_open(server: &ServerProcess) {
     assert_eq!(allowed.decision(), v1::check_response::Decision::Allow);
     assert!(!allowed.checked && allowed.reservation.is_empty() && allowed.standings.is_empty());
     assert_eq!(allowed.reserved, Some(v1::Cost::default()));
-    assert_eq!(server.http.get("/v1/backoff?user=u").await.json(), json!({ "backoff": false }));
+    let go_on = json!({ "backoff": false, "action": "proceed" });
+    assert_eq!(server.http.get("/v1/backoff?user=u").await.json(), go_on);
+    let two = json!({ "requests": [{ "user": "u" }, { "repo": "r" }] });
+    assert_eq!(server.http.post("/v1/backoff", &two).await.json(), json!({ "results": [go_on, go_on] }));
     let backoff = v1::BackoffRequest { accounts: grpc_check().accounts, ..v1::BackoffRequest::default() };
     assert!(!server.grpc.clone().backoff(backoff).await.unwrap().into_inner().backoff);
 }
@@ -125,6 +128,8 @@ async fn closed_refuses_and_says_when_to_come_back() {
     for _ in 0..20 {
         assert_unavailable(&check(&server).await);
         assert_unavailable(&server.http.get("/v1/backoff?user=u").await);
+        let two = json!({ "requests": [{ "user": "u" }, { "repo": "r" }] });
+        assert_unavailable(&server.http.post("/v1/backoff", &two).await);
         assert_unavailable(&server.http.post("/v1/report", &report()).await);
         assert_grpc_unavailable(&server).await;
         let status = server.grpc.clone().check(grpc_check()).await.unwrap_err();

@@ -73,6 +73,16 @@ async fn every_object_is_an_object_with_known_keys_each_once() {
     ] {
         victim.refuses("/v1/report", body, field).await;
     }
+    for (body, field) in [
+        (r#"{"requests":[["r","u"]]}"#, "requests[0]"),
+        (r#"{"requests":{"user":"u"}}"#, "requests"),
+        (r#"{"requests":[{"user":"u"},{"user":"u","users":"v"}]}"#, "requests[1].users"),
+        (r#"{"requests":[{"user":"u","attempt":-1}]}"#, "requests[0].attempt"),
+        (r#"{"requests":[{"user":"u","node":"\n"}]}"#, "requests[0].node"),
+        (r#"{"requests":[{"node":"n"}]}"#, "requests[0]"),
+    ] {
+        victim.refuses("/v1/backoff", body, field).await;
+    }
     for query in ["user=u&user=v", "user=u&group=g", "user=u&attempt=1&attempt=2"] {
         let answer = victim.server.http.get(&format!("/v1/backoff?{query}")).await;
         assert_eq!(answer.status, 400, "{query}: {answer:?}");

@@ -49,6 +49,8 @@ pub(crate) enum Answer {
         denied_by: Breach,
         permanent: bool,
     },
+    /// To each of several questions, in their order.
+    Each(Vec<Answer>),
     Refused {
         class: Class,
         /// Empty where no field is at fault. Units at its end are left out: `cpu`, not `cpu_micros`.
@@ -160,11 +162,19 @@ pub(crate) struct Standing {
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) answer: Answer,
-    /// When to come back, as a deny or a backoff says it.
+    /// When to come back, as a deny or a backoff says it; of several, the longest.
     pub(crate) wait: Option<Duration>,
     /// When to come back, exactly: the latest of the standings.
     pub(crate) exact: Duration,
     pub(crate) reservation: Option<String>,
+}
+
+impl Seen {
+    /// Of several answers at once.
+    pub(crate) fn each(seen: Vec<Self>) -> Self {
+        let wait = seen.iter().filter_map(|seen| seen.wait).max();
+        Self { wait, ..Answer::Each(seen.into_iter().map(|seen| seen.answer).collect()).into() }
+    }
 }
 
 impl From<Answer> for Seen {
@@ -320,6 +330,13 @@ pub(crate) fn deny(denied_by: Breach) -> Expected {
 pub(crate) fn back_off(denied_by: Breach) -> Expected {
     let answer = Answer::BackOff { denied_by, permanent: false };
     Expected { answer, wait: Some(Wait::SpentBefore(0.0, 1.0)) }
+}
+
+/// To several questions at once: the wait is the last one's.
+pub(crate) fn each(expected: impl IntoIterator<Item = Expected>) -> Expected {
+    let expected: Vec<Expected> = expected.into_iter().collect();
+    let wait = expected.last().and_then(|last| last.wait);
+    Expected { answer: Answer::Each(expected.into_iter().map(|expected| expected.answer).collect()), wait }
 }
 
 pub(crate) fn reported(applied: u64) -> Expected {

@@ -40,6 +40,15 @@ pub(crate) async fn send(clients: &Clients, request: &Request, last: Option<&str
             let request = v1::BackoffRequest { accounts, node, attempt: *attempt };
             grpc.backoff(request).await.map(|ok| backoff(ok.into_inner()))
         }
+        Request::Backoffs(sets) => {
+            let request = |(names, attempt): &(Names, u32)| {
+                let (accounts, node) = (Some(accounts(names)), String::new());
+                v1::BackoffRequest { accounts, node, attempt: *attempt }
+            };
+            let requests = sets.iter().map(request).collect();
+            let answer = grpc.batch_backoff(v1::BatchBackoffRequest { requests }).await;
+            answer.map(|ok| Seen::each(ok.into_inner().results.into_iter().map(backoff).collect()))
+        }
         Request::Pressure(request) => {
             grpc.report_pressure(pressure(request)).await.map(|ok| pressured(ok.into_inner()))
         }
@@ -229,6 +238,8 @@ fn refused(status: &Status) -> Seen {
     // HTTP has these without their unit, and at the place of their parent.
     let left_out = ["_micros", "_millicores", "_byte_seconds", "_bytes", "pressure.", ".used"];
     let field = left_out.iter().fold(field, |field, part| field.replace(part, ""));
+    // Nor a parent for the accounts of one of several questions.
+    let field = if field.starts_with("requests[") { field.replace(".accounts", "") } else { field };
     Answer::Refused { class, field }.into()
 }
 

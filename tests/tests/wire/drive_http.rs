@@ -43,6 +43,18 @@ pub(crate) async fn send(http: &Http, request: &Request, last: Option<&str>) -> 
             judge("get", "/v1/backoff", None, &answer);
             read(answer, backoff)
         }
+        Request::Backoffs(sets) => {
+            let set = |(names, attempt): &(Names, u32)| {
+                let mut body = accounts(names);
+                body["attempt"] = (*attempt).into();
+                body
+            };
+            let body = json!({ "requests": sets.iter().map(set).collect::<Vec<_>>() });
+            read(post(http, "/v1/backoff", &body).await, |answer| {
+                assert_eq!((answer.header("retry-after"), answer.header("cache-control")), (None, None));
+                Seen::each(answer.json()["results"].as_array().unwrap().iter().map(backing_off).collect())
+            })
+        }
         Request::Pressure(pressure) => {
             read(post(http, "/v1/pressure", &pressure_body(pressure)).await, pressured)
         }
@@ -311,15 +323,31 @@ fn denied(answer: &http::Answer) -> Seen {
     Seen { wait, exact, ..answer.into() }
 }
 
+/// It may be kept for no longer than it says to wait.
 fn backoff(answer: &http::Answer) -> Seen {
     let body = answer.json();
+    let kept = match body["action"].as_str().unwrap() {
+        "proceed" => {
+            assert_eq!(answer.header("retry-after"), None);
+            0
+        }
+        "retry" => retry_after(answer).as_secs(),
+        "fail" => retry_after(answer).as_secs().min(1),
+        other => panic!("{other}"),
+    };
+    let kept = if kept == 0 { "no-store".to_owned() } else { format!("private, max-age={kept}") };
+    assert_eq!(answer.header("cache-control"), Some(&*kept), "{body}");
+    backing_off(&body)
+}
+
+fn backing_off(body: &Value) -> Seen {
     if body["backoff"] == false {
-        assert_eq!(body, json!({ "backoff": false }));
-        assert_eq!(answer.header("retry-after"), None);
+        assert_eq!(*body, json!({ "backoff": false, "action": "proceed" }));
         return Answer::GoOn.into();
     }
     let permanent = body["permanent"].as_bool().unwrap();
-    let wait = Some(retry_after(answer));
+    assert_eq!(body["action"], if permanent { "fail" } else { "retry" });
+    let wait = Some(Duration::from_secs_f64(body["retry_after_seconds"].as_f64().unwrap()));
     Seen { wait, ..Answer::BackOff { denied_by: breach(&body["denied_by"]), permanent }.into() }
 }
 

@@ -123,7 +123,7 @@ async fn whatever_is_not_there_is_a_problem_document() {
         (Method::GET, "/v1/check"),
         (Method::PUT, "/v1/report"),
         (Method::DELETE, "/v1/accounts/user/alice"),
-        (Method::POST, "/v1/backoff"),
+        (Method::PUT, "/v1/backoff"),
         (Method::POST, "/metrics"),
     ] {
         let answer = server.http.request(method.clone(), path, "").await;

@@ -74,6 +74,8 @@ pub(crate) enum Request {
         accounts: Names,
         attempt: u32,
     },
+    /// Of several sets of accounts.
+    Backoffs(Vec<(Names, u32)>),
     Pressure(Pressure),
     /// One of this name, or all.
     Nodes(Option<&'static str>),
@@ -299,6 +301,10 @@ pub(crate) fn standing_of(kind: &'static str, id: &str) -> Request {
 
 pub(crate) fn backoff(accounts: Names, attempt: u32) -> Request {
     Request::Backoff { accounts, attempt }
+}
+
+pub(crate) fn backoffs(sets: impl IntoIterator<Item = (Names, u32)>) -> Request {
+    Request::Backoffs(sets.into_iter().collect())
 }
 
 impl From<Check> for Request {

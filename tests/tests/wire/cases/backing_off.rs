@@ -1,8 +1,8 @@
 //! Whether to back off, and for how long.
 
-use crate::answer::{Answer, Wait, allow, back_off, breach, reported, standing};
+use crate::answer::{Answer, Expected, Wait, allow, back_off, breach, each, invalid, reported, standing};
 use crate::case::{Case, run};
-use crate::request::{Report, backoff, charge, check, cpu, repo, spend, standing_of, user};
+use crate::request::{NOBODY, Report, backoff, backoffs, charge, check, cpu, repo, spend, standing_of, user};
 
 #[tokio::test]
 async fn it_says_what_a_check_would_say_and_changes_nothing() {
@@ -46,5 +46,49 @@ async fn the_wait_doubles_with_each_attempt_up_to_a_cap() {
             case.step(backoff(user("u"), attempt), denied().waits(Wait::Exactly(300.0)))
         }),
     ])
+    .await;
+}
+
+#[tokio::test]
+async fn several_are_answered_in_their_order_each_as_alone() {
+    let denied = || back_off(breach("user", "u", "cpu", 10_000_000, 10_000_000));
+    let go_on = || Expected::from(Answer::GoOn);
+    run([
+        Case::new("none").step(backoffs([]), each([])),
+        Case::new("several")
+            .settings("overrides = [{ kind = \"repo\", id = \"b\", blocked = true, reason = \"why\" }]\n")
+            .step(spend(user("u"), cpu(10.0)), reported(1))
+            .step(
+                backoffs([
+                    (user("v"), 0),
+                    (repo("b").user("v"), 0),
+                    (repo("r"), 3),
+                    (user("u"), 0),
+                    (repo("r").user("u"), 2),
+                ]),
+                each([
+                    go_on(),
+                    back_off(breach("repo", "b", "cpu", 0, 0)).permanent(60.0),
+                    go_on(),
+                    denied(),
+                    denied().waits(Wait::SpentBefore(0.0, 2.0)),
+                ]),
+            )
+            .step(standing_of("user", "v"), standing("user", "v")),
+        Case::new("a hundred").step(
+            backoffs((0..100).map(|_| (repo("r").user("u"), 0))),
+            each((0..100).map(|_| go_on())),
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_is_wrong_is_named_and_none_is_answered() {
+    run([Case::new("wrong")
+        .step(backoffs([(user("u"), 0), (user("u").ip("192.0.2.1:80"), 0)]), invalid("requests[1].ip"))
+        .step(backoffs([(repo("r"), 0), (repo("r").user(""), 0)]), invalid("requests[1].user"))
+        .step(backoffs([(NOBODY, 0)]), invalid("requests[0]"))
+        .step(backoffs((0..101).map(|_| (user("u"), 0))), invalid("requests"))])
     .await;
 }
