@@ -18,10 +18,11 @@ use quota_proto::v1::mode_service_server::ModeServiceServer;
 use quota_proto::v1::override_service_server::OverrideServiceServer;
 use quota_proto::v1::quota_service_server::{QuotaService, QuotaServiceServer};
 use quota_proto::v1::{
-    AcquireSlotsRequest, BackoffRequest, BackoffResponse, BatchBackoffRequest, BatchBackoffResponse, CheckRequest, CheckResponse, GetStandingRequest,
-    ListClassesRequest, ListClassesResponse, ListDenialsRequest, ListDenialsResponse, ListNodesRequest,
-    ListNodesResponse, ListTopRequest, ListTopResponse, RenewSlotsRequest, ReportPressureRequest,
-    ReportPressureResponse, ReportRequest, ReportResponse, SessionRequest, SessionResponse, Slots, Standing,
+    AcquireSlotsRequest, BackoffRequest, BackoffResponse, BatchBackoffRequest, BatchBackoffResponse,
+    CheckRequest, CheckResponse, GetStandingRequest, ListClassesRequest, ListClassesResponse,
+    ListDenialsRequest, ListDenialsResponse, ListNodesRequest, ListNodesResponse, ListTopRequest,
+    ListTopResponse, RenewSlotsRequest, ReportPressureRequest, ReportPressureResponse, ReportRequest,
+    ReportResponse, SessionRequest, SessionResponse, Slots, Standing,
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;

@@ -1,12 +1,12 @@
-//! Checks at a given rate, whether answers come or not. A check counts from the moment that the schedule names, so
-//! that a stall counts for all the checks that it kept waiting (no coordinated omission).
+//! Calls at a given rate, whether answers come or not. A call counts from the moment that the schedule names, so
+//! that a stall counts for all the calls that it kept waiting (no coordinated omission).
 
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use hdrhistogram::Histogram;
+use quota_tests::http::Http;
 use quota_tests::latency::{histogram, record};
 use quota_tests::server::{MEMORY, ServerProcess};
 use tokio::runtime::Handle;
@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 use crate::checks::{Call, Connection, REQUESTS};
 use crate::plan::Plan;
 use crate::report::{Aim, Report, Spread};
-use crate::workload::{Accounts, shuffled};
+use crate::workload::shuffled;
 
-/// Checks a second.
+/// Calls a second.
 const RATE: u32 = 2_000;
 
 /// They are taken in turn.
@@ -26,30 +26,44 @@ const CONNECTIONS: usize = 8;
 /// What a round gave.
 struct Measured {
     latencies: Histogram<u64>,
-    /// How much later than scheduled the checks were sent: this machine's, and part of their latencies.
+    /// How much later than scheduled the calls were sent: this machine's, and part of their latencies.
     late: Histogram<u64>,
 }
 
 pub(crate) async fn measure(report: &mut Report, plan: &Plan) {
     let server = ServerProcess::start(&[("QUOTA__STORE__URL", MEMORY)]).await;
     let connections = join_all((0..CONNECTIONS).map(|_| Connection::to(server.grpc_address()))).await;
-    let requests = Arc::new(shuffled(REQUESTS));
-    let (mut rounds, mut nothing) = (Vec::new(), Vec::new());
+    let clients: Vec<_> = (0..CONNECTIONS).map(|_| Http::new(server.http.address())).collect();
+    let number = plan.scheduled_checks;
+    let requests: Vec<_> = shuffled(REQUESTS).into_iter().cycle().take(number as usize).collect();
+    let calls = |call| {
+        let in_turn = connections.clone().into_iter().cycle().zip(requests.clone());
+        in_turn.map(move |(connection, accounts)| async move { connection.call(call, accounts).await })
+    };
+    let backoffs = || {
+        let in_turn = clients.clone().into_iter().cycle().zip(requests.clone());
+        in_turn.map(|(client, accounts)| async move {
+            let answer = client.get(&format!("/v1/backoff?{}", accounts.query())).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+        })
+    };
+    let (mut rounds, mut nothing, mut http) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.check_rounds {
-        rounds.push(ask(&connections, &requests, plan.scheduled_checks, Call::Check).await);
-        nothing.push(ask(&connections, &requests, plan.scheduled_checks, Call::Nothing).await);
+        rounds.push(ask(calls(Call::Check)).await);
+        nothing.push(ask(calls(Call::Nothing)).await);
+        http.push(ask(backoffs()).await);
     }
 
     let section = report.section(format!(
-        "Over gRPC, {RATE} checks a second on the memory store by a schedule: {} rounds of {} checks",
-        plan.check_rounds, plan.scheduled_checks
+        "{RATE} calls a second on the memory store by a schedule: {} rounds of {number} of each",
+        plan.check_rounds
     ));
     let spread = |rounds: &[Measured], value: fn(&Measured) -> u64| {
         Spread::of(rounds.iter().map(|round| value(round) as f64))
     };
     let of = |value| spread(&rounds, value);
     let p50 = of(|round| round.latencies.value_at_percentile(50.0));
-    section.figure("scheduled.memory.p50_us", "p50 us, from the scheduled moment", p50);
+    section.figure("scheduled.memory.p50_us", "checks over gRPC: p50 us, from the scheduled moment", p50);
     let p99 = of(|round| round.latencies.value_at_percentile(99.0));
     section.figure("scheduled.memory.p99_us", "p99 us", p99);
     section.aim(Aim::AtMost(1_000.0));
@@ -58,22 +72,29 @@ pub(crate) async fn measure(report: &mut Report, plan: &Plan) {
     section.figure("scheduled.late.p99_us", "of which sent too late, p99 us", late);
     let p99 = spread(&nothing, |round| round.latencies.value_at_percentile(99.0));
     section.figure("scheduled.nothing.p99_us", "no such method by the same schedule, p99 us", p99);
+    let p50 = spread(&http, |round| round.latencies.value_at_percentile(50.0));
+    section.figure("scheduled.backoff.p50_us", "backoff over HTTP by the same schedule, p50 us", p50);
+    let p99 = spread(&http, |round| round.latencies.value_at_percentile(99.0));
+    section.figure("scheduled.backoff.p99_us", "p99 us", p99);
+    section.aim(Aim::AtMost(2_000.0));
 }
 
-/// Sends so many calls, each when it is due.
-async fn ask(connections: &[Connection], requests: &Arc<Vec<Accounts>>, calls: u32, call: Call) -> Measured {
-    let (connections, requests, runtime) = (connections.to_vec(), Arc::clone(requests), Handle::current());
+/// Makes the calls, each when it is due.
+async fn ask<F>(calls: impl Iterator<Item = F> + Send + 'static) -> Measured
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let runtime = Handle::current();
     // A thread of its own, since tokio's timers are no finer than a millisecond.
     let sending = tokio::task::spawn_blocking(move || {
         let (mut answers, mut late) = (JoinSet::new(), histogram());
-        let in_turn = connections.into_iter().cycle().zip(requests.iter().copied().cycle());
         let start = Instant::now();
-        for (number, (connection, accounts)) in (0..calls).zip(in_turn) {
+        for (number, call) in (0..).zip(calls) {
             let due = start + Duration::from_secs(1) * number / RATE;
             thread::sleep(due.saturating_duration_since(Instant::now()));
             record(&mut late, due.elapsed());
             let answer = async move {
-                connection.call(call, accounts).await;
+                call.await;
                 due.elapsed()
             };
             answers.spawn_on(answer, &runtime);

@@ -45,6 +45,11 @@ impl Accounts {
         self.ids().map(|(kind, id)| Account::new(kind, &id, Ipv6Prefix::default()).expect("a name"))
     }
 
+    /// The same as parameters of a path.
+    pub(crate) fn query(self) -> String {
+        self.ids().map(|(kind, id)| format!("{kind}={id}")).join("&")
+    }
+
     /// The same for limitador.
     pub(crate) fn descriptor(self) -> Vec<(&'static str, String)> {
         let names = self.ids().map(|(kind, id)| (kind.as_str(), id));

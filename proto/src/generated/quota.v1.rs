@@ -435,14 +435,28 @@ pub struct BackoffRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BackoffResponse {
+    /// False: go on, and there is nothing else. True: try again after retry_after, or, where it is permanent, not at all.
     #[prost(bool, tag = "1")]
     pub backoff: bool,
     #[prost(message, optional, tag = "2")]
     pub retry_after: ::core::option::Option<::prost_types::Duration>,
     #[prost(message, optional, tag = "3")]
     pub denied_by: ::core::option::Option<Breach>,
+    /// Trying again does not help.
     #[prost(bool, tag = "4")]
     pub permanent: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchBackoffRequest {
+    /// At most 100.
+    #[prost(message, repeated, tag = "1")]
+    pub requests: ::prost::alloc::vec::Vec<BackoffRequest>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchBackoffResponse {
+    /// One for each request, in their order.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<BackoffResponse>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportPressureRequest {
@@ -1487,6 +1501,31 @@ pub mod quota_service_client {
                 .insert(GrpcMethod::new("quota.v1.QuotaService", "Backoff"));
             self.inner.unary(req, path, codec).await
         }
+        /// The same of several sets of accounts, each on its own.
+        pub async fn batch_backoff(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchBackoffRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchBackoffResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::BoundedCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/quota.v1.QuotaService/BatchBackoff",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("quota.v1.QuotaService", "BatchBackoff"));
+            self.inner.unary(req, path, codec).await
+        }
         /// How loaded a fileserver is, about once a second. Its limits follow, one step an interval however often this arrives.
         /// RESOURCE_EXHAUSTED: as many fileservers are remembered as may be.
         pub async fn report_pressure(
@@ -1722,6 +1761,14 @@ pub mod quota_service_server {
             &self,
             request: tonic::Request<super::BackoffRequest>,
         ) -> std::result::Result<tonic::Response<super::BackoffResponse>, tonic::Status>;
+        /// The same of several sets of accounts, each on its own.
+        async fn batch_backoff(
+            &self,
+            request: tonic::Request<super::BatchBackoffRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchBackoffResponse>,
+            tonic::Status,
+        >;
         /// How loaded a fileserver is, about once a second. Its limits follow, one step an interval however often this arrives.
         /// RESOURCE_EXHAUSTED: as many fileservers are remembered as may be.
         async fn report_pressure(
@@ -2029,6 +2076,51 @@ pub mod quota_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = BackoffSvc(inner);
+                        let codec = crate::BoundedCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/quota.v1.QuotaService/BatchBackoff" => {
+                    #[allow(non_camel_case_types)]
+                    struct BatchBackoffSvc<T: QuotaService>(pub Arc<T>);
+                    impl<
+                        T: QuotaService,
+                    > tonic::server::UnaryService<super::BatchBackoffRequest>
+                    for BatchBackoffSvc<T> {
+                        type Response = super::BatchBackoffResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BatchBackoffRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QuotaService>::batch_backoff(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BatchBackoffSvc(inner);
                         let codec = crate::BoundedCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

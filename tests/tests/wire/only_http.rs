@@ -7,6 +7,8 @@ use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 
 use crate::answer::LIMITS;
 use crate::drive_http::{assert_problem, post, retry_after};
@@ -216,4 +218,32 @@ async fn denials_are_told_as_they_happen() {
     // A stream holds nobody up who stops the server.
     server.stop().await;
     assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn one_connection_serves_many() {
+    let server = TestServer::start(MEMORY, LIMITS).await;
+    let mut connection = BufReader::new(TcpStream::connect(server.http.address()).await.unwrap());
+    for number in 0..100 {
+        let question = format!("GET /v1/backoff?user=user-{number} HTTP/1.1\r\nhost: quota\r\n\r\n");
+        connection.write_all(question.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while head.last().is_none_or(|line| line != "\r\n") {
+            let mut line = String::new();
+            assert_ne!(connection.read_line(&mut line).await.unwrap(), 0, "closed after {number} answers");
+            head.push(line);
+        }
+        let length = head.iter().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let mut body = vec![0; length.trim().parse().unwrap()];
+        connection.read_exact(&mut body).await.unwrap();
+        let go_on = json!({ "backoff": false, "action": "proceed" });
+        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), go_on);
+    }
+}
+
+#[tokio::test]
+async fn a_standing_is_not_to_be_kept() {
+    let server = TestServer::start(MEMORY, "").await;
+    let answer = server.http.account("user", "alice").await;
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
 }

@@ -75,10 +75,8 @@ async fn several_are_answered_in_their_order_each_as_alone() {
                 ]),
             )
             .step(standing_of("user", "v"), standing("user", "v")),
-        Case::new("a hundred").step(
-            backoffs((0..100).map(|_| (repo("r").user("u"), 0))),
-            each((0..100).map(|_| go_on())),
-        ),
+        Case::new("a hundred")
+            .step(backoffs((0..100).map(|_| (repo("r").user("u"), 0))), each((0..100).map(|_| go_on()))),
     ])
     .await;
 }
