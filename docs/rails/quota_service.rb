@@ -4,6 +4,7 @@ require "json"
 require "logger"
 require "net/http"
 require "openssl"
+require "uri"
 
 # Asks the quota service whether to go on, to come back later, or to give up. It never raises, and takes no longer than its
 # timeout: without an answer in time it says to go on, since the fileservers decide in the end.
@@ -51,10 +52,11 @@ class QuotaService
     def run(**options, &work) = shared.run(**options, &work)
   end
 
-  # Half of the timeout, in seconds, is for connecting, and half for the answer.
-  def initialize(url:, token: nil, timeout: 0.1, logger: Logger.new($stderr), random: Random.new,
+  # Half of the timeout, in seconds, is for connecting, and half for the answer. ca_file: who vouches for the service, where it is not
+  # one whom the system trusts.
+  def initialize(url:, token: nil, ca_file: nil, timeout: 0.1, logger: Logger.new($stderr), random: Random.new,
                  sleeper: Kernel.method(:sleep), clock: -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) })
-    @url = URI(url)
+    @url, @ca_file = URI(url), ca_file
     @headers = { "content-type" => "application/json" }
     @headers["authorization"] = "Bearer #{token}" if token
     @timeout, @logger, @random, @sleeper, @clock = timeout, logger, random, sleeper, clock
@@ -106,7 +108,7 @@ class QuotaService
   private
 
   def answer(told)
-    return PROCEED if told.nil? || told["action"] == "proceed"
+    return PROCEED unless told&.key?("retry_after_seconds")
 
     Answer.new(told["action"], told["retry_after_seconds"], told["denied_by"]).freeze
   end
@@ -136,6 +138,7 @@ class QuotaService
 
     http = Net::HTTP.new(@url.host, @url.port, nil)
     http.use_ssl = @url.scheme == "https"
+    http.ca_file = @ca_file
     http.open_timeout = http.read_timeout = http.write_timeout = @timeout / 2.0
     # Less than the server keeps an idle one; and nothing is sent twice.
     http.keep_alive_timeout = 25
