@@ -12,13 +12,14 @@ pub(crate) fn tell(file: &Path, seeds: u64) {
             let outcomes = || runs.iter().map(|run| &run[number]);
             let success = outcomes().map(|outcome| outcome.success(class, slow())).fold(1.0, f64::min);
             let wait = outcomes().map(|outcome| outcome.p99_wait(class, slow())).max().unwrap_or_default();
-            let recovery = outcomes()
-                .map(|outcome| outcome.recovery(class))
-                .max_by_key(|recovery| recovery.map_or(u64::MAX, |recovery| recovery.as_secs()));
+            let recovered = outcomes().map(|outcome| outcome.recovery(class).map(|after| after.as_secs()));
+            let recovered = recovered.max_by_key(|seconds| seconds.unwrap_or(u64::MAX)).flatten();
+            let recovered =
+                recovered.map_or("never again".to_owned(), |seconds| format!("again {seconds} s after it"));
             println!(
-                "{of_class}, {name}: {:.2} % served while calls take long, p99 of the wait {wait:?}, served again {:?} after it",
+                "{of_class}, {name}: {:.2} % served while calls take long, p99 of the wait {} ms, 99 % served {recovered}",
                 100.0 * success,
-                recovery.flatten(),
+                wait.as_millis(),
             );
         }
     }
