@@ -24,13 +24,21 @@ def check_open(quota, bench, outages)
   check outages, bench.logged("WARN"), bench.log.string
 end
 
+# The signal is on its way to some of the threads when it has been sent.
+def freeze_all(server)
+  Process.kill("STOP", server)
+  until_true("every thread stops") do
+    Dir.glob("/proc/#{server}/task/*/stat").all? { |stat| File.read(stat).rpartition(")").last.split.first == "T" }
+  end
+end
+
 server = Integer(ENV.fetch("QUOTA_PID"))
 bench = Bench.new
 quota = bench.service(timeout: 0.1)
 
 # Frozen before it is asked for the first time, and while there is a connection.
 1.upto(2) do |outages|
-  Process.kill("STOP", server)
+  freeze_all(server)
   check_open(quota, bench, outages)
   Process.kill("CONT", server)
   # It may still be slow in answering; each pause gives it another try.
