@@ -50,6 +50,26 @@ quota = bench.service(timeout: 0.1)
   check outages, bench.logged("INFO"), bench.log.string
 end
 
+# While one tries whether it is back, nobody else does.
+class Stuck < QuotaService
+  attr_reader :asked
+
+  def connection = self
+
+  def request(_)
+    @asked = asked.to_i + 1
+    check "proceed", backoff(user: "bob").action if asked == 2
+    raise Errno::ECONNRESET
+  end
+end
+
+bench = Bench.new
+stuck = Stuck.new(url: "http://127.0.0.1", logger: Logger.new(bench.log), clock: -> { bench.now })
+stuck.backoff(user: "alice")
+bench.now += QuotaService::PAUSE
+stuck.backoff(user: "alice")
+check 2, stuck.asked
+
 # Nobody listens there.
 bench = Bench.new
 check_open(bench.service("http://127.0.0.1:#{ENV.fetch("CLOSED_PORT")}", timeout: 0.1), bench, 1)

@@ -20,8 +20,9 @@ rescue QuotaService::Refused
   false
 end
 
+threads = Thread.list.size
 check "page", CI.hold { leased.call == 1 && "page" }
-check 0, leased.call
+check [0, threads], [leased.call, Thread.list.size]
 begin
   CI.hold { raise "the application fails" }
 rescue RuntimeError => error
