@@ -81,7 +81,7 @@ async fn what_is_answered_without_a_store_is_in_it_too() {
     const NEED_NO_STORE: [&str; 5] =
         ["/v1/denials/stream", "/v1/prices", "/metrics", "/healthz", "/openapi.json"];
     let mut redis = RedisServer::start().await;
-    let server = TestServer::start(&redis.url(), "store.fail = \"closed\"\n").await;
+    let server = TestServer::start(&redis.url(), "store.fail = \"closed\"\nclasses.ci.slots = 1\n").await;
     redis.kill().await;
     for (path, operations) in paths() {
         for (name, operation) in operations.as_object().unwrap() {

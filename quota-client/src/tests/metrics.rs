@@ -10,7 +10,7 @@ use super::*;
 use crate::classes::ClassFigures;
 use crate::concurrency::calibrator::LATENCY;
 use crate::local::cuts::tests::cut;
-use crate::{PressureSignal, Reason};
+use crate::{NoSlotReason, PressureSignal, Reason};
 
 const PAGE: &str = include_str!("../../../docs/fileserver.md");
 
@@ -88,6 +88,10 @@ async fn the_catalogue_is_as_documented_and_labels_are_of_closed_sets() {
             let is_known = match label.key() {
                 "rpc" => rpcs.contains(&label.value()),
                 "authenticated" => ["true", "false"].contains(&label.value()),
+                "class" => label.value() == "ci",
+                "reason" if key.key().name() == "quota_client_class_refused_total" => {
+                    NoSlotReason::ALL.iter().any(|reason| reason.as_str() == label.value())
+                }
                 "reason" => Reason::ALL.iter().any(|reason| reason.as_str() == label.value()),
                 "signal" if label.value() == LATENCY => true,
                 "signal" => PressureSignal::ALL.iter().any(|signal| signal.as_str() == label.value()),
