@@ -62,12 +62,11 @@ impl Quota {
     /// Decides on a request, and reserves its price where it is allowed.
     pub async fn check(&self, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
         trace::of_check(&request);
-        let (_, class) = self.class(&request.class)?;
+        let part = self.part_of(&request.class)?;
         let price = request.price.unwrap_or_else(|| self.settings().prices.price(request.rpc.as_deref()));
         // More than a bucket holds would not be counted, and could not be given back.
         let price = price.at_most(Cost::BUCKET);
-        let compared =
-            self.compare(request.accounts.as_slice(), &request.node, &request.used_here, class.part);
+        let compared = self.compare(request.accounts.as_slice(), &request.node, &request.used_here, part);
         let limited: Vec<Limited> = compared.iter().map(Into::into).collect();
         match self.store.admit(&limited, price).await {
             Ok(admitted) => {

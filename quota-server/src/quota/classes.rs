@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use quota_core::{LeaseId, Leased, NoSlot, Owner, Progress, Renewal, SlotStanding, Wanted};
+use quota_core::{LeaseId, Leased, NoSlot, Owner, Progress, Ratio, Renewal, SlotStanding, Wanted};
 use quota_proto::{Invalid, check_label};
 
 use super::{Label, Quota, QuotaError, Retry};
-use crate::config::{Class, Service};
+use crate::config::{Class, Classes, Service};
 use crate::metrics::SlotOutcome;
 use crate::store::{SlotCall, StoreError};
 
@@ -162,14 +162,17 @@ impl Quota {
         Ok(classes)
     }
 
-    /// The class of a request, and how much of its accounts' limits it may use.
-    pub(super) fn class(&self, name: &Label) -> Result<(Box<str>, Class), Invalid> {
+    /// The class of a request, and how it is served.
+    fn class(&self, name: &Label) -> Result<(Box<str>, Class), Invalid> {
         let classes = &self.settings().classes;
         let found = classes.get(name.as_deref()).map(|(name, class)| (name.into(), *class));
-        found.ok_or_else(|| {
-            let known: Vec<&str> = classes.iter().map(|(name, _)| name).collect();
-            Invalid::new("class", format!("is unknown; known here: {}", known.join(", ")))
-        })
+        found.ok_or_else(|| unknown(classes))
+    }
+
+    /// How much of the limits of its accounts a request of a class may use.
+    pub(super) fn part_of(&self, class: &Label) -> Result<Ratio, Invalid> {
+        let classes = &self.settings().classes;
+        classes.get(class.as_deref()).map(|(_, class)| class.part).ok_or_else(|| unknown(classes))
     }
 
     fn answered(
@@ -189,6 +192,11 @@ impl Quota {
         let (lease, standing) = (Some(lease).filter(|_| count > 0), Some(standing));
         SlotAnswer { class, policy, lease, count, lasts, refused, standing }
     }
+}
+
+fn unknown(classes: &Classes) -> Invalid {
+    let known: Vec<&str> = classes.iter().map(|(name, _)| name).collect();
+    Invalid::new("class", format!("is unknown; known here: {}", known.join(", ")))
 }
 
 /// Nobody can guess it: who knows it may give the lease back.

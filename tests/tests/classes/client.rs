@@ -45,7 +45,7 @@ async fn first(client: &Client, class: &'static str) -> Slot {
 
 #[tokio::test]
 async fn an_immediate_class_runs_at_once_or_is_refused_and_others_are_not_held_up() {
-    let settings = "classes.default.lease = \"1s\"\nclasses.ci = { slots = 2, service = \"immediate\" }\n";
+    let settings = "classes.default.lease = \"3s\"\nclasses.ci = { slots = 2, service = \"immediate\" }\n";
     let server = TestServer::start(MEMORY, settings).await;
     let client = client(&server, "gitaly-01");
     let held = first(&client, "ci").await;

@@ -61,11 +61,11 @@ impl Drop for Holders {
     }
 }
 
-async fn server(redis: &RedisServer) -> ServerProcess {
+async fn server(redis: &RedisServer, lease: &str) -> ServerProcess {
     ServerProcess::start(&[
         ("QUOTA__STORE__URL", &redis.url()),
         ("QUOTA__STORE__DEADLINE", "5s"),
-        ("QUOTA__CLASSES__DEFAULT__LEASE", "2s"),
+        ("QUOTA__CLASSES__DEFAULT__LEASE", lease),
         ("QUOTA__CLASSES__DEFAULT__SLOTS", &CAP.to_string()),
     ])
     .await
@@ -87,7 +87,8 @@ fn lines() -> (PipeWriter, Receiver<String>) {
 #[tokio::test]
 async fn what_a_killed_holder_had_is_free_within_its_lease() {
     let redis = RedisServer::start().await;
-    let server = server(&redis).await;
+    // Longer than a busy machine keeps a process from renewing it.
+    let server = server(&redis, "5s").await;
     let endpoint = format!("http://{}", server.grpc_address());
     let (writer, lines) = lines();
     let mut holders =
@@ -104,7 +105,7 @@ async fn what_a_killed_holder_had_is_free_within_its_lease() {
         answer.status == 200 && answer.json()["count"] == 10
     })
     .await;
-    println!("10 slots were free {:?} after their holder was killed, of a lease of 2 s", killed.elapsed());
+    println!("10 slots were free {:?} after their holder was killed, of a lease of 5 s", killed.elapsed());
 }
 
 /// Eight processes by two servers, killed at random, and a Redis that is killed and comes back without its data.
@@ -115,7 +116,7 @@ async fn never_are_more_held_than_the_cap_whoever_is_killed() {
     let seed = fastrand::u64(..);
     let mut random = Rng::with_seed(seed);
     let mut redis = RedisServer::start().await;
-    let servers = [server(&redis).await, server(&redis).await];
+    let servers = [server(&redis, "2s").await, server(&redis, "2s").await];
     let endpoints = servers.each_ref().map(|server| format!("http://{}", server.grpc_address()));
     let (writer, lines) = lines();
     let mut holders = Holders { endpoints, writer, started: 0, running: Vec::new() };
