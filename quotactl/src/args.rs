@@ -66,6 +66,8 @@ pub(crate) enum Command {
     /// The switch: whether limits are off, in shadow or enforced.
     #[command(subcommand)]
     Mode(Mode),
+    /// How many requests of each class of traffic are in progress.
+    Classes,
     /// A table of prices, from what RPCs cost.
     Prices {
         /// How far back.

@@ -1,5 +1,6 @@
 mod account;
 mod check;
+mod classes;
 mod completions;
 mod denials;
 mod health;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<Answer, Error> {
         Command::Account(account) => account::run(&open()?, account),
         Command::Nodes { node } => nodes::nodes(&open()?, node.as_deref()),
         Command::Limits { node } => nodes::limits(&open()?, node.as_deref()),
+        Command::Classes => classes::run(&open()?),
         Command::Check(check) => check::check(&open()?, check),
         Command::Backoff(backoff) => check::backoff(&open()?, backoff),
         Command::Override(command) => overrides::run(&open()?, command),

@@ -61,3 +61,15 @@ async fn what_requests_cost_is_a_table_of_prices() {
     assert_eq!(lines[..2], ["[prices]", "# 1 requests"]);
     assert!(lines[2].starts_with("\"/svc/Fetch\" = { cpu = \""), "{}", ended.stdout);
 }
+
+#[tokio::test]
+async fn classes_are_told_with_their_slots() {
+    let settings = "classes.ci = { slots = 50, quota = 0.5 }\n";
+    let server = quota_tests::server::TestServer::start(quota_tests::server::MEMORY, settings).await;
+    let ended = quotactl(&url(&server), &["classes"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let lines: Vec<_> = ended.stdout.lines().map(words).collect();
+    assert_eq!(lines[0], ["CLASS", "SERVICE", "LEASED", "CAP", "LEASES", "QUOTA"]);
+    assert_eq!(lines[3], ["ci", "patient", "0", "50", "0", "50.0", "%"]);
+    assert_eq!(lines[4], ["interactive", "(default)", "immediate", "-", "-", "-", "100.0", "%"]);
+}

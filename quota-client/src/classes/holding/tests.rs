@@ -130,7 +130,7 @@ fn a_lease_is_renewed_when_a_third_of_it_is_over() {
 }
 
 #[test]
-fn slots_that_were_not_needed_for_half_a_second_are_given_back() {
+fn slots_that_were_not_needed_for_a_while_are_given_back() {
     let now = Instant::now();
     let mut holding = holding(answer(1, 5), now);
     let (first, _second) = (runs(&mut holding, now), runs(&mut holding, now));
