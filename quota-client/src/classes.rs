@@ -116,7 +116,7 @@ impl Class {
     }
 
     /// Waits for a slot: as long as the class lets requests wait, and until the caller's deadline. Nothing where the class has
-    /// no cap, or nothing is known of it and the service does not answer within `patience`.
+    /// no cap, or nothing is known of it and the service does not answer within the client's deadline.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         shared: &Shared,
@@ -127,8 +127,13 @@ impl Class {
         let node = &shared.settings.node;
         loop {
             let told = self.told.notified();
-            let entry = self.holding.lock().enter(asked, answered, deadline);
-            self.wake_if_wanted();
+            let (entry, wanted) = {
+                let mut holding = self.holding.lock();
+                (holding.enter(asked, answered, deadline), holding.take_wanted())
+            };
+            if wanted {
+                self.wake.notify_one();
+            }
             let (waiter, until, receiver) = match entry {
                 Entry::Free => return Ok(None),
                 Entry::Runs(key) => return Ok(Some(Slot::new(self, key))),
@@ -154,12 +159,6 @@ impl Class {
                     Err(Denial::no_slot(refusal, node))
                 }
             };
-        }
-    }
-
-    fn wake_if_wanted(&self) {
-        if self.holding.lock().take_wanted() {
-            self.wake.notify_one();
         }
     }
 

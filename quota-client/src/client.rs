@@ -1,3 +1,4 @@
+mod leave;
 mod shares;
 
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use crate::shared::Shared;
 use crate::shed::SheddingMode;
 use crate::work::Reservation;
 use crate::{
-    Admission, CheckSettings, Decision, Denial, Meter, Permit, PressureSample, PressureSettings, Request,
-    RequestCgroups, Slot, Stats, backoff, reporter, status,
+    Admission, CheckSettings, Decision, Denial, Meter, PressureSample, PressureSettings, Request,
+    RequestCgroups, Stats, backoff, reporter, status,
 };
 
 /// Asks the quota service, meters, and reports. Cheap to clone; one a process is enough.
@@ -222,50 +223,6 @@ impl Client {
     fn remembered(&self, denial: &Denial) -> Denial {
         self.shared().count(|stats| stats.denied_remembered += 1);
         spread(denial)
-    }
-
-    /// Waits for a slot of the request's class, where that has a cap: as long as the class lets its requests wait, and until
-    /// the deadline. The [`QuotaLayer`](crate::QuotaLayer) does this for requests that it [checks](crate::Classification::Check),
-    /// before it asks. Drop the slot when the request, with its stream, has ended.
-    ///
-    /// `None` where the class has no cap, or nothing is known of it and the service does not answer.
-    ///
-    /// # Errors
-    /// Where there is none: nothing was started, and the denial, [`Cause::NoSlot`](crate::Cause::NoSlot), tells when to come back.
-    pub async fn slot(&self, request: &Request, deadline: Option<Instant>) -> Result<Option<Slot>, Denial> {
-        let shared = &self.handle.shared;
-        shared.classes.get(request.class_name(), shared).acquire(shared, deadline).await
-    }
-
-    /// Waits until one more request of this RPC may run, of the repository or address that it is limited by: at most as long
-    /// as the settings let it wait, and until the deadline. The [`QuotaLayer`](crate::QuotaLayer) does this for requests
-    /// that it [checks](crate::Classification::Check); a handler does it for work whose cost shows only within, as when a
-    /// cache has missed. Drop the permit when the request, with its stream, has ended.
-    ///
-    /// `None` where nothing limits it: its RPC has no limit, the request names no repository or address to be limited by,
-    /// or it comes from this very machine and that is exempt. A request without a user is an unauthenticated one.
-    ///
-    /// # Errors
-    /// Where it may not run: nothing was started, and the denial tells when to come back.
-    pub async fn acquire(
-        &self,
-        request: &Request,
-        deadline: Option<Instant>,
-    ) -> Result<Option<Permit>, Denial> {
-        let shared = self.shared();
-        match shared.limits.acquire(request, deadline).await {
-            Ok(permit) => {
-                if let Some(permit) = &permit {
-                    let authenticated = request.is_authenticated();
-                    shared.metrics.acquired(request.rpc_name(), authenticated, permit.waited());
-                }
-                Ok(permit)
-            }
-            Err(refusal) => {
-                shared.refusals_told.tell(request, &refusal, Instant::now());
-                Err(refusal.into())
-            }
-        }
     }
 
     /// Where a cgroup can be made for each request, if the settings name a place.

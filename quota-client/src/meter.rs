@@ -1,5 +1,5 @@
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::Denial;
@@ -51,12 +51,9 @@ impl Meter {
         }
     }
 
-    /// Tells the work to end.
-    pub(crate) fn end(&self, denial: Denial) {
-        if let Some(work) = &self.work {
-            // One that was told already ends anyway.
-            let _ = work.end(denial);
-        }
+    /// The work, which may end meanwhile.
+    pub(crate) fn work(&self) -> Weak<Work> {
+        self.work.as_ref().map_or_else(Weak::new, Arc::downgrade)
     }
 
     /// Counts bytes that were received from the client.

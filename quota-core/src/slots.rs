@@ -206,12 +206,6 @@ impl Slots {
         }
     }
 
-    /// The same at a moment.
-    pub fn look(&mut self, now: Timestamp, terms: &SlotTerms, pressed: bool) -> SlotStanding {
-        self.advance(now, terms, pressed);
-        self.standing()
-    }
-
     fn lease(
         &mut self,
         now: Timestamp,

@@ -1,9 +1,10 @@
 //! What this process holds of a class: pure, the time is an argument.
 
 mod block;
+mod keeping;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use slab::Slab;
@@ -11,17 +12,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 pub(super) use self::block::{Block, BlockId};
-use super::answer::{Answer, COME_BACK, Policy};
+use super::answer::{COME_BACK, Policy};
 use super::figures::ClassFigures;
 use super::no_slot::{NoSlot, NoSlotReason};
 use super::slot::Slot;
-use crate::{Denial, Meter};
+use crate::Meter;
+use crate::work::Work;
 
 /// For how long the word that there is no slot stands, where more requests than one ask within it.
 const STANDS: Duration = Duration::from_millis(50);
-
-/// The most spare slots that are asked for, for requests that may come.
-const MOST_SPARE: u32 = 16;
 
 /// The most measurements that are kept until they are looked at, once a second.
 const MOST_KEPT: usize = 4096;
@@ -72,7 +71,8 @@ struct Running {
     /// Of which block its slot is; none of one that has run for too long, or whose lease has ended.
     block: Option<BlockId>,
     since: Instant,
-    meter: Option<Meter>,
+    /// What is told to end where it runs for too long. It ends when it ends, whoever still holds its slot.
+    work: Weak<Work>,
     stopped: bool,
 }
 
@@ -219,8 +219,8 @@ impl Holding {
     }
 
     pub(super) fn attach(&mut self, key: usize, meter: &Meter) {
-        if let Some(running) = self.running.get_mut(key).filter(|_| self.policy.max_run.is_some()) {
-            running.meter = Some(meter.clone());
+        if let Some(running) = self.running.get_mut(key) {
+            running.work = meter.work();
         }
     }
 
@@ -236,122 +236,9 @@ impl Holding {
         self.terms == Terms::Unknown
     }
 
+    /// Whether the keeper is to be woken, once.
     pub(super) fn take_wanted(&mut self) -> bool {
         std::mem::take(&mut self.wanted)
-    }
-
-    /// Blocks whose lease has ended are no more, and what runs too long is to be told so: those meters, with what they are told.
-    pub(super) fn sweep(&mut self, now: Instant, node: &str) -> Vec<(Meter, Denial)> {
-        for block in self.blocks.extract_if(.., |block| block.has_ended(now)) {
-            let cut_off = self.running.iter_mut().filter(|(_, running)| running.block == Some(block.id));
-            for (_, running) in cut_off {
-                running.block = None;
-                self.overrun = self.overrun.saturating_add(1);
-            }
-        }
-        let Some(max_run) = self.policy.max_run else { return Vec::new() };
-        let late: Vec<usize> = self
-            .running
-            .iter()
-            .filter(|(_, running)| !running.stopped && running.since + max_run <= now)
-            .map(|(key, _)| key)
-            .collect();
-        let mut told = Vec::new();
-        for key in late {
-            let Some(running) = self.running.get_mut(key) else { continue };
-            running.stopped = true;
-            let (block, meter) = (running.block.take(), running.meter.take());
-            self.free(block);
-            let refusal = self.refusal(NoSlotReason::RanTooLong, COME_BACK);
-            told.extend(meter.map(|meter| (meter, Denial::no_slot(refusal, node))));
-        }
-        told
-    }
-
-    /// What is to be asked now: leases that are to be renewed or given back, and slots for those that wait.
-    pub(super) fn plan(&mut self, now: Instant) -> Vec<Ask> {
-        let mut asks = Vec::new();
-        for block in &mut self.blocks {
-            if let Some(count) = block.due(now) {
-                let (finished, took) = (std::mem::take(&mut self.finished), std::mem::take(&mut self.took));
-                asks.push(Ask::Renew { block: block.id, lease: block.lease.clone(), count, finished, took });
-            }
-        }
-        let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
-        let is_look = match self.terms {
-            Terms::Untold | Terms::Unknown => true,
-            Terms::Uncapped(until) => until <= now,
-            Terms::Capped => false,
-        };
-        let stands = self.refused.is_some_and(|(said, ..)| now < said + STANDS);
-        if waiting > 0 && !stands || is_look || self.overrun > 0 {
-            // Spare ones cost others a slot: only as many as came since the last time.
-            let spare = std::mem::take(&mut self.entered).saturating_sub(waiting).min(MOST_SPARE);
-            asks.push(Ask::Acquire { count: waiting, spare, overrun: std::mem::take(&mut self.overrun) });
-        }
-        asks
-    }
-
-    /// The service has answered at a moment, who was asked for so many slots. Returns those who are told that there is none.
-    pub(super) fn acquired(
-        &mut self,
-        answer: Answer,
-        wanted: u32,
-        asked: Instant,
-        now: Instant,
-    ) -> Vec<(oneshot::Sender<Handed>, NoSlot)> {
-        self.away = false;
-        self.class = answer.class;
-        self.policy = answer.policy;
-        self.terms = if answer.capped { Terms::Capped } else { Terms::Uncapped(asked + answer.lasts) };
-        if answer.count > 0 {
-            self.last_block += 1;
-            let block = Block::new(self.last_block, answer.lease, answer.count, asked, answer.lasts);
-            self.blocks.push(block);
-        }
-        self.partial = answer.partial;
-        let fewer = answer.capped && answer.count < wanted;
-        let refused = answer.refused.or_else(|| fewer.then_some((NoSlotReason::AtCap, COME_BACK)));
-        self.refused = refused.map(|(reason, retry_after)| (now, reason, retry_after));
-        match refused {
-            Some((reason, retry_after)) => self.refuse_impatient(answer.count, reason, retry_after, asked),
-            None => Vec::new(),
-        }
-    }
-
-    /// A lease goes on with so many slots, for so long from when that was asked; none: it has ended.
-    pub(super) fn renewed(&mut self, block: BlockId, count: u32, asked: Instant, lasts: Duration) {
-        self.away = false;
-        let Some(place) = self.blocks.iter_mut().position(|known| known.id == block) else { return };
-        if count > 0 {
-            self.blocks[place].renew(count, asked, lasts);
-        } else {
-            self.blocks[place].is_over();
-        }
-    }
-
-    /// The service knows no such class.
-    pub(super) fn unknown(&mut self) {
-        self.away = false;
-        self.terms = Terms::Unknown;
-    }
-
-    /// The service does not answer, and was not told of those that overran. Returns those who are told so.
-    pub(super) fn away(
-        &mut self,
-        overrun: u32,
-        asked: Instant,
-        now: Instant,
-    ) -> Vec<(oneshot::Sender<Handed>, NoSlot)> {
-        self.away = true;
-        self.overrun = self.overrun.saturating_add(overrun);
-        self.refused = Some((now, NoSlotReason::Away, COME_BACK));
-        self.refuse_impatient(0, NoSlotReason::Away, COME_BACK, asked)
-    }
-
-    /// Whether the keeper has something to do before long: it holds, or somebody waits.
-    pub(super) fn is_busy(&self) -> bool {
-        !self.blocks.is_empty() || !self.waiting.is_empty() || !self.running.is_empty()
     }
 
     /// None where the class has no cap.
@@ -372,7 +259,7 @@ impl Holding {
         let block = free.max_by_key(|block| block.used)?;
         block.take();
         keep(&mut self.figures.waited, waited);
-        let running = Running { block: Some(block.id), since: now, meter: None, stopped: false };
+        let running = Running { block: Some(block.id), since: now, work: Weak::new(), stopped: false };
         Some(self.running.insert(running))
     }
 
@@ -386,23 +273,6 @@ impl Holding {
         if let Some(block) = self.blocks.iter_mut().find(|known| Some(known.id) == block) {
             block.give_back();
         }
-    }
-
-    /// Those that do not wait, and were there when it was asked, but for those whose slots are there.
-    fn refuse_impatient(
-        &mut self,
-        granted: u32,
-        reason: NoSlotReason,
-        retry_after: Duration,
-        asked: Instant,
-    ) -> Vec<(oneshot::Sender<Handed>, NoSlot)> {
-        if self.policy.waits.is_some() {
-            return Vec::new();
-        }
-        let there = self.waiting.iter().take_while(|waiting| waiting.since <= asked).count();
-        let granted = usize::try_from(granted).unwrap_or(usize::MAX).min(there);
-        let told: Vec<_> = self.waiting.drain(granted..there).collect();
-        told.into_iter().map(|waiting| (waiting.sender, self.refusal(reason, retry_after))).collect()
     }
 
     fn refusal(&mut self, reason: NoSlotReason, retry_after: Duration) -> NoSlot {

@@ -38,8 +38,11 @@ pub(super) async fn keep(class: Arc<Class>, shared: Weak<Shared>) {
 async fn round(class: &Arc<Class>, shared: &Shared) -> bool {
     let now = Instant::now();
     let late = class.holding.lock().sweep(now, &shared.settings.node);
-    for (meter, denial) in late {
-        meter.end(denial);
+    for (work, denial) in late {
+        if let Some(work) = work.upgrade() {
+            // One that was told already ends anyway.
+            let _ = work.end(denial);
+        }
     }
     class.hand_out();
     let asks = class.holding.lock().plan(now);

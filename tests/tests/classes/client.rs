@@ -120,3 +120,20 @@ async fn a_name_that_the_service_does_not_know_is_left_out() {
     };
     assert!(admission.checked(), "as one of the default class");
 }
+
+#[tokio::test]
+async fn what_runs_for_too_long_is_told_and_its_slot_is_taken_back() {
+    let settings = "classes.default.lease = \"3s\"\nclasses.brief = { slots = 1, max_run = \"200ms\" }\n";
+    let server = TestServer::start(MEMORY, settings).await;
+    let client = client(&server, "gitaly-01");
+    let held = first(&client, "brief").await;
+    let quota_client::Decision::Allow(admission) = client.admit(&of_class("brief")).await else {
+        panic!("it is allowed");
+    };
+    let meter = admission.meter();
+    held.of(&meter);
+    let told = tokio::time::timeout(PATIENCE, meter.is_shed()).await.expect("it is told");
+    assert_eq!(reason(&told), NoSlotReason::RanTooLong);
+    let next = client.slot(&of_class("brief"), None).await.unwrap();
+    assert!(next.is_some(), "though the first still holds it");
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::classes::answer::Answer;
 
 const LEASE: Duration = Duration::from_secs(6);
 const PATIENCE: Duration = Duration::from_millis(100);
