@@ -9,6 +9,7 @@ mod no_slot;
 mod slot;
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -104,9 +105,14 @@ impl Classes {
     }
 
     /// Of each class with a cap, by the name that the service gives it.
-    pub(crate) fn figures(&self) -> Vec<(Arc<str>, ClassFigures)> {
+    pub(crate) fn figures(&self) -> HashMap<Arc<str>, ClassFigures> {
         let classes: Vec<Arc<Class>> = self.by_name.lock().values().cloned().collect();
-        classes.iter().filter_map(|class| class.holding.lock().figures()).collect()
+        let mut by_name = HashMap::new();
+        for (name, figures) in classes.iter().filter_map(|class| class.holding.lock().figures()) {
+            let of_name: &mut ClassFigures = by_name.entry(name).or_default();
+            *of_name = mem::take(of_name).and(figures);
+        }
+        by_name
     }
 }
 

@@ -96,7 +96,7 @@ impl Metrics {
 }
 
 /// Shows what is held of each class with a cap, and what became of its requests.
-pub(crate) fn show_classes(classes: Vec<(Arc<str>, ClassFigures)>) {
+pub(crate) fn show_classes(classes: HashMap<Arc<str>, ClassFigures>) {
     for (class, figures) in classes {
         let label = || [("class", class.to_string())];
         gauge!("quota_client_class_in_progress", &label()).set(figures.in_progress as f64);

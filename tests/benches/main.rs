@@ -9,6 +9,7 @@
 
 mod charges;
 mod checks;
+mod classes;
 mod client_memory;
 mod closed_loop;
 mod echo;
@@ -83,6 +84,7 @@ async fn main() {
     exact::measure(&mut report, &redis, limitador.as_deref(), &plan).await;
     let by_share = local::measure(&mut report, &redis, &plan).await;
     open_loop::measure(&mut report, &plan).await;
+    classes::measure(&mut report, &redis, &plan).await;
     start::measure(&mut report, &redis, &plan).await;
     machine::describe_end(&mut report);
 

@@ -24,8 +24,8 @@ const RATE: u32 = 2_000;
 const CONNECTIONS: usize = 8;
 
 /// What a round gave.
-struct Measured {
-    latencies: Histogram<u64>,
+pub(crate) struct Measured {
+    pub(crate) latencies: Histogram<u64>,
     /// How much later than scheduled the calls were sent: this machine's, and part of their latencies.
     late: Histogram<u64>,
 }
@@ -49,9 +49,9 @@ pub(crate) async fn measure(report: &mut Report, plan: &Plan) {
     };
     let (mut rounds, mut nothing, mut http) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.check_rounds {
-        rounds.push(ask(calls(Call::Check)).await);
-        nothing.push(ask(calls(Call::Nothing)).await);
-        http.push(ask(backoffs()).await);
+        rounds.push(ask(calls(Call::Check), RATE).await);
+        nothing.push(ask(calls(Call::Nothing), RATE).await);
+        http.push(ask(backoffs(), RATE).await);
     }
 
     let section = report.section(format!(
@@ -79,8 +79,8 @@ pub(crate) async fn measure(report: &mut Report, plan: &Plan) {
     section.aim(Aim::AtMost(2_000.0));
 }
 
-/// Makes the calls, each when it is due.
-async fn ask<F>(calls: impl Iterator<Item = F> + Send + 'static) -> Measured
+/// Makes the calls, so many a second, each when it is due.
+pub(crate) async fn ask<F>(calls: impl Iterator<Item = F> + Send + 'static, rate: u32) -> Measured
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -90,7 +90,7 @@ where
         let (mut answers, mut late) = (JoinSet::new(), histogram());
         let start = Instant::now();
         for (number, call) in (0..).zip(calls) {
-            let due = start + Duration::from_secs(1) * number / RATE;
+            let due = start + Duration::from_secs(1) * number / rate;
             thread::sleep(due.saturating_duration_since(Instant::now()));
             record(&mut late, due.elapsed());
             let answer = async move {

@@ -46,7 +46,7 @@ struct Args {
 fn main() {
     let args = Args::parse();
     if let Some(file) = &args.outage {
-        outage::tell(file, args.seeds);
+        outage::simulate(file, args.seeds);
         return;
     }
     let scenarios = read(&args.scenarios, args.scenario.as_deref());

@@ -42,6 +42,7 @@ const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/dashboard/accounts/{kind}/{*id}", READER),
     ("GET", "/dashboard/top", READER),
     ("GET", "/dashboard/denials", READER),
+    ("GET", "/dashboard/classes", READER),
     ("GET", "/dashboard/overrides", READER),
     ("POST", "/dashboard/overrides", ADMIN),
     ("POST", "/dashboard/overrides/remove", ADMIN),

@@ -5,6 +5,7 @@
 
 mod account;
 mod account_plot;
+mod classes;
 mod denials;
 mod failed;
 mod history_plot;
@@ -28,13 +29,14 @@ use super::Route;
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-pub(super) fn routes() -> [Route; 14] {
+pub(super) fn routes() -> [Route; 15] {
     [
         super::page("/", overview::page),
         super::page("/dashboard/accounts", account::find),
         super::page("/dashboard/accounts/{kind}/{*id}", account::page),
         super::page("/dashboard/top", top::page),
         super::page("/dashboard/denials", denials::page),
+        super::page("/dashboard/classes", classes::page),
         super::page("/dashboard/overrides", overrides::page),
         super::form("/dashboard/overrides", override_form::put),
         super::form("/dashboard/overrides/remove", override_form::remove),
@@ -53,10 +55,11 @@ pub(super) fn routes() -> [Route; 14] {
 }
 
 /// The pages that each page leads to.
-const PLACES: [(&str, &str); 4] = [
+const PLACES: [(&str, &str); 5] = [
     ("/", "Overview"),
     ("/dashboard/top", "Heaviest"),
     ("/dashboard/denials", "Refused"),
+    ("/dashboard/classes", "Classes"),
     ("/dashboard/overrides", "Overrides"),
 ];
 

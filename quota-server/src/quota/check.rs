@@ -77,7 +77,10 @@ impl Quota {
                     .map(|judged| Standing::new(judged, &request.node, now, self.window))
                     .collect();
                 let verdict = self.verdict(&judged, now);
-                let denial = |breach| Denial::new(breach, &judged, &request.node, now, self.window);
+                let denial = |breach| {
+                    let denial = Denial::new(breach, &judged, &request.node, now, self.window);
+                    denial.of_part(&request.class, part)
+                };
                 let decision = match verdict.denied_by {
                     None if admitted.allowed => {
                         let accounts = request.accounts.as_slice();

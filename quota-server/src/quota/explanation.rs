@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use quota_core::{
-    Account, Breach, Cut, Limit, Override, PerResource, Resource, Scope, Timestamp, WindowLength,
+    Account, Breach, Cut, Limit, Override, PerResource, Ratio, Resource, Scope, Timestamp, WindowLength,
 };
 
-use super::words::{cut_in_words, overriding_in_words};
+use super::words::{cut_in_words, overriding_in_words, part_in_words};
 use super::{Judged, Label, Overriding, Sentence};
 
 /// Why an account has a limit of its own.
@@ -98,5 +98,14 @@ impl Denial {
         let blocked = said.is_some_and(|said| said.word == Override::Blocked);
         let heavy = by.is_some_and(|by| by.cuts.iter().any(|(_, cut)| cut.is_some()));
         Self { breach, explanation, heavy, blocked }
+    }
+
+    /// The same of a request whose class may use so much of the limits; said where nothing else explains the limit.
+    pub(super) fn of_part(mut self, class: &Label, part: Ratio) -> Self {
+        if part < Ratio::ONE && self.explanation.is_none() {
+            let why = part_in_words(&self.breach.account, class, part);
+            self.explanation = Some(Explanation { since: None, why });
+        }
+        self
     }
 }

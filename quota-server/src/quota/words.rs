@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quota_core::{Account, Breach, Cut, Limit, Override, Resource, Timestamp, WindowLength};
+use quota_core::{Account, Breach, Cut, Limit, Override, Ratio, Resource, Timestamp, WindowLength};
 use quota_proto::wire_amount;
 
 use super::{Denial, Label, Overriding, Sentence};
@@ -35,6 +35,14 @@ pub(super) fn overriding_in_words(Overriding { account, word, reason, .. }: &Ove
         Override::Weight(weight) => format!(" may use {} times what others may", f64::from(*weight)),
     };
     Sentence { account: account.clone(), said, reason: Some(reason.clone()) }
+}
+
+/// How much of its limits requests of a class may use of an account.
+pub(super) fn part_in_words(account: &Account, class: &Label, part: Ratio) -> Sentence {
+    let percent = part.millionths() as f64 / 10_000.0;
+    let of_class = class.as_deref().map_or("that name no class".to_owned(), |class| format!("of class {class}"));
+    let said = format!(": requests {of_class} may use {percent} % of its limits");
+    Sentence { account: account.clone(), said, reason: None }
 }
 
 /// What an operator says, as it is written in the configuration file.

@@ -132,6 +132,8 @@ async fn a_class_may_use_a_part_of_the_limits() {
     let check = |class: &str| json!({ "accounts": { "user": "alice" }, "class": class });
     let answer = server.http.post("/v1/check", &check("ci")).await;
     assert_eq!((answer.status, &answer.json()["denied_by"]["limit"]), (429, &json!(5.0)));
+    let why = "user alice: requests of class ci may use 50 % of its limits";
+    assert!(answer.text().contains(why), "{}", answer.text());
     assert_eq!(server.http.post("/v1/check", &check("api")).await.status, 200);
     assert_eq!(server.http.post("/v1/check", &json!({ "accounts": { "user": "alice" } })).await.status, 200);
 }

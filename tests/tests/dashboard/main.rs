@@ -10,11 +10,12 @@ use reqwest::Method;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "/",
     "/dashboard/accounts/user/alice",
     "/dashboard/top",
     "/dashboard/denials",
+    "/dashboard/classes",
     "/dashboard/overrides",
     "/dashboard/modes",
 ];

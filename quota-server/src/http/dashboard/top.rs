@@ -68,9 +68,13 @@ pub(super) fn table(top: &Top, window: WindowLength) -> String {
     html::table(&columns, rows, "Nobody has used anything in the last minute.")
 }
 
-/// How much of a limit is used.
 fn bar(used: u64, limit: Limit) -> String {
     let Limit::At(limit) = limit else { return String::new() };
+    share(used, limit)
+}
+
+/// How much of a limit is used.
+pub(super) fn share(used: u64, limit: u64) -> String {
     let share = (100.0 * used as f64 / limit.max(1) as f64).min(100.0);
     let over = if used >= limit { " class=\"over\"" } else { "" };
     format!(
