@@ -8,8 +8,8 @@ use quota_tests::server::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, IntoRequest as _};
 
-use crate::limitador;
 use crate::workload::Accounts;
+use quota_tests::limitador;
 
 /// Users, and as many repositories and addresses, that are asked about.
 pub(crate) const REQUESTS: usize = 5_000;
@@ -44,7 +44,8 @@ impl Connection {
             }
             Call::Nothing => self.nothing(accounts).await,
             Call::Limitador => {
-                let allowed = limitador::is_allowed(self.0.clone(), accounts.descriptor()).await;
+                let allowed =
+                    limitador::is_allowed(self.0.clone(), accounts.descriptor()).await.expect("an answer");
                 assert!(allowed, "no limit is near");
             }
         }
@@ -56,7 +57,7 @@ impl Connection {
 
     /// Whether limitador admits a request with these keys and values.
     pub(crate) async fn is_allowed_by_limitador(&self, descriptor: Vec<(&'static str, String)>) -> bool {
-        limitador::is_allowed(self.0.clone(), descriptor).await
+        limitador::is_allowed(self.0.clone(), descriptor).await.expect("an answer")
     }
 
     async fn nothing(&self, accounts: Accounts) {

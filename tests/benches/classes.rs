@@ -50,7 +50,8 @@ pub(crate) async fn measure(report: &mut Report, redis: &RedisServer, plan: &Pla
 
     let number = plan.scheduled_checks as usize / 4;
     let interactive = || {
-        let requests = (0..number).map(|number| (client.clone(), request("interactive", number)));
+        let client = client.clone();
+        let requests = (0..number).map(move |number| (client.clone(), request("interactive", number)));
         ask(requests.map(|(client, request)| async move { admitted(&client, &request).await }), RATE)
     };
     let (mut alone, mut beside) = (Vec::new(), Vec::new());

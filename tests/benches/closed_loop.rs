@@ -20,11 +20,11 @@ use tokio::time::Instant;
 use self::figures::Rounds;
 use crate::checks::{Call, Connection, REQUESTS};
 use crate::echo::Echo;
-use crate::limitador::{Limitador, Mode};
 use crate::plan::Plan;
 use crate::redis_benchmark;
 use crate::report::Report;
 use crate::workload::{Accounts, shuffled};
+use quota_tests::limitador::{Limitador, Mode};
 
 /// Each with one check in flight.
 const CONNECTIONS: [usize; 3] = [1, 8, 64];
@@ -105,7 +105,7 @@ impl Servers {
         for mode in Mode::ALL {
             let Some(program) = limitador else { break };
             let limit = u64::from(u32::MAX);
-            let peer = Limitador::start(program, mode, redis, &["repo", "user", "ip"], limit).await;
+            let peer = Limitador::start(program, mode, &redis.url(), &["repo", "user", "ip"], limit).await;
             peers.push((mode, peer));
         }
         let redis = ServerProcess::start(&[("QUOTA__STORE__URL", &redis.url())]).await;

@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::checks::Connection;
-use crate::limitador::{Limitador, Mode};
 use crate::plan::Plan;
 use crate::report::{Aim, Report, Section, Spread};
+use quota_tests::limitador::{Limitador, Mode};
 
 /// Requests a minute of a user, each with a price of 10 ms of CPU.
 const LIMIT: u64 = 1_000;
@@ -170,7 +170,8 @@ impl Bench<'_> {
 
     /// The same of two servers of limitador.
     async fn of_limitador(&self, program: &Path, mode: Mode, user: &str) -> u64 {
-        let start = || Limitador::start(program, mode, self.redis, &["user"], LIMIT);
+        let url = self.redis.url();
+        let start = || Limitador::start(program, mode, &url, &["user"], LIMIT);
         let servers = [start().await, start().await];
         let mut asking = JoinSet::new();
         for number in 0..2 * CONNECTIONS {

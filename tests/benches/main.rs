@@ -15,7 +15,6 @@ mod closed_loop;
 mod echo;
 mod exact;
 mod growth;
-mod limitador;
 mod local;
 mod machine;
 mod open_loop;
@@ -37,9 +36,9 @@ use quota_tests::latency;
 use quota_tests::redis::RedisServer;
 
 use self::closed_loop::Latencies;
-use self::limitador::Limitador;
 use self::plan::Plan;
 use self::report::Report;
+use quota_tests::limitador::Limitador;
 
 /// Measures the quota service, in some minutes: Redis' CPU and memory, checks over gRPC and in a client, what is let in,
 /// and the start.

@@ -78,7 +78,8 @@ async fn run(times: &Times, with_classes: bool) -> Outcome {
     ];
     let url = redis.url();
     let store = [("QUOTA__STORE__URL", url.as_str())];
-    let settings: Vec<_> = store.into_iter().chain(if with_classes { ci.to_vec() } else { Vec::new() }).collect();
+    let settings: Vec<_> =
+        store.into_iter().chain(if with_classes { ci.to_vec() } else { Vec::new() }).collect();
     let server = ServerProcess::start(&settings).await;
     let mut processes = Vec::new();
     for number in 1..=PROCESSES {

@@ -37,10 +37,13 @@
 mod api;
 mod book;
 mod client;
+mod counters;
 mod load;
 mod outcome;
 mod run;
 mod scenarios;
+mod slots;
+mod storm;
 mod work;
 
 use std::time::Duration;
@@ -49,6 +52,7 @@ pub use book::{Balance, Books};
 pub use outcome::Outcome;
 pub use run::{Run, Settled};
 pub use scenarios::Scenario;
+pub use storm::storm;
 
 /// The most that may be lost of what was acknowledged, where persistence or replication is asynchronous: Redis syncs
 /// its append-only file once a second, and waits up to a second more for a disk that is slow.

@@ -13,6 +13,7 @@ pub mod faults;
 pub mod git;
 pub mod http;
 pub mod latency;
+pub mod limitador;
 pub mod openapi;
 pub mod outage;
 pub mod ports;

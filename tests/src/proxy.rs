@@ -3,7 +3,7 @@
 
 mod link;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
@@ -35,6 +35,10 @@ pub enum Fault {
     DropRequests,
     /// The server's bytes are lost, and the client's arrive. Connections that lost some end with the fault.
     DropReplies,
+    /// The server's bytes arrive in another order.
+    GarbleReplies,
+    /// Half of what the server sends next arrives, and the connection is closed.
+    TruncateReplies,
 }
 
 struct State {
@@ -74,6 +78,11 @@ impl Proxy {
     /// Where it listens.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The same, as an address.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
     /// The address of the Redis behind it.

@@ -4,6 +4,7 @@
 //! otherwise; `QUOTA_TEST_REDIS=docker` or `=local` insists on one. Nothing is ever pulled. A Cluster and what Sentinels watch
 //! are always local processes, whose addresses are the same for each other and for clients.
 
+mod clock;
 mod cluster;
 mod docker;
 mod local;
@@ -33,7 +34,7 @@ pub struct RedisServer {
     options: RedisOptions,
     certificates: Option<Certificates>,
     /// Holds the certificates and what the server writes.
-    _folder: TempDir,
+    folder: TempDir,
     /// The last field, so that the port is given up after the server has stopped.
     port: Port,
 }
@@ -69,9 +70,9 @@ impl RedisServer {
             let container = docker::Container::start(port.number(), args, certificates.as_ref()).await;
             Engine::Docker(Box::new(container))
         } else {
-            Engine::Local(local::Local::start(folder.path(), args))
+            Engine::Local(local::Local::start(folder.path(), args, options.stepping_clock))
         };
-        let mut server = Self { engine, options, certificates, _folder: folder, port };
+        let mut server = Self { engine, options, certificates, folder: folder, port };
         server.wait_until_ready().await;
         server
     }
@@ -179,6 +180,16 @@ impl RedisServer {
             Engine::Local(local) => local.resume(),
             Engine::Docker(container) => container.resume().await,
         }
+    }
+
+    /// Sets its clock so many seconds ahead of this machine's, or back.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it was not started with [`RedisOptions::stepping_clock`].
+    pub fn set_clock(&self, seconds: i32) {
+        assert!(self.options.stepping_clock, "a Redis with a clock of its own");
+        clock::set(self.folder.path(), seconds);
     }
 
     async fn wait_until_ready(&mut self) {

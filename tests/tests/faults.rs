@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use quota_tests::faults::{Outcome, Run, Scale, Scenario};
+use quota_tests::faults::{Outcome, Run, Scale, Scenario, storm};
 use quota_tests::redis::RedisServer;
 use serde_json::json;
 
@@ -108,6 +108,99 @@ async fn nobody_notices_that_slots_are_moved() {
 async fn a_primary_that_sentinels_watch_is_left_for_the_one_that_they_promote() {
     let outcome = run(Scenario::SentinelPrimaryKilled, &SCALE).await;
     assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND);
+}
+
+/// What Redis answers every write with, and what is done about it all the same: it is asked again with each check.
+async fn errors(scenario: Scenario) {
+    let outcome = run(scenario, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+    // One warning for an outage in each of two servers, and one that it is over.
+    assert!((2..=8).contains(&outcome.warnings.len()), "{:#?}", outcome.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_loads_its_data_is_waited_for_by_no_check() {
+    let outcome = run(Scenario::RedisLoading, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_full_is_as_one_that_is_away() {
+    errors(Scenario::RedisFull).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_one_that_cannot_save() {
+    errors(Scenario::RedisCannotSave).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_one_that_lacks_replicas() {
+    errors(Scenario::RedisWithoutReplicas).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_one_that_is_busy() {
+    errors(Scenario::RedisBusy).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_a_primary_that_lost_its_own() {
+    let outcome = run(Scenario::RedisMasterDown, &SCALE).await;
+    assert!(outcome.unchecked > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_that_the_clock_of_redis_steps() {
+    let outcome = run(Scenario::RedisClockSteps, &patient()).await;
+    assert_eq!(outcome.unchecked, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_redis_never_heard_counts_when_it_is_said_again() {
+    errors(Scenario::RequestsDropped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_come_too_late_are_for_nobody() {
+    let outcome = run(Scenario::RepliesLate, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_is_no_answer() {
+    let outcome = run(Scenario::RepliesGarbled, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_is_half_of_one() {
+    let outcome = run(Scenario::RepliesTruncated, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_are_cut_are_made_again() {
+    let outcome = run(Scenario::ConnectionsCut, &SCALE).await;
+    assert!(outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+/// Faults at random, of which `scripts/soak` runs as many as you have time for.
+async fn a_storm(seed: u64) {
+    let outcome = storm(seed, 8, &SCALE).await;
+    eprintln!("seed {seed}: {outcome:#?}");
+    outcome.assert_balanced();
+    assert!(outcome.checks > outcome.unchecked, "seed {seed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_loses_nothing_and_counts_nothing_twice() {
+    a_storm(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_does_another() {
+    a_storm(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

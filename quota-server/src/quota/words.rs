@@ -40,7 +40,8 @@ pub(super) fn overriding_in_words(Overriding { account, word, reason, .. }: &Ove
 /// How much of its limits requests of a class may use of an account.
 pub(super) fn part_in_words(account: &Account, class: &Label, part: Ratio) -> Sentence {
     let percent = part.millionths() as f64 / 10_000.0;
-    let of_class = class.as_deref().map_or("that name no class".to_owned(), |class| format!("of class {class}"));
+    let of_class =
+        class.as_deref().map_or("that name no class".to_owned(), |class| format!("of class {class}"));
     let said = format!(": requests {of_class} may use {percent} % of its limits");
     Sentence { account: account.clone(), said, reason: None }
 }

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use quota_client::Admission;
@@ -9,6 +10,7 @@ use super::Scale;
 use super::api::ApiCaller;
 use super::book::{Book, Books};
 use super::client::ClientCaller;
+use crate::http::Http;
 use crate::server::ServerProcess;
 use crate::wait::{PATIENCE, until};
 
@@ -27,6 +29,19 @@ impl Shift {
     }
 }
 
+/// Where callers reach a server.
+pub(super) struct Way {
+    pub(super) http: Http,
+    pub(super) grpc: SocketAddr,
+}
+
+impl Way {
+    /// Straight to it.
+    pub(super) fn to(server: &ServerProcess) -> Self {
+        Self { http: server.http.clone(), grpc: server.grpc_address() }
+    }
+}
+
 /// The callers, at work.
 pub(super) struct Load {
     callers: JoinSet<Vec<Admission>>,
@@ -37,7 +52,7 @@ pub(super) struct Load {
 
 impl Load {
     /// Callers of servers; every other one prefers the second.
-    pub(super) fn on(servers: &[ServerProcess], scale: &Scale) -> Self {
+    pub(super) fn on(servers: &[Way], scale: &Scale) -> Self {
         let mut load = Self {
             callers: JoinSet::new(),
             books: Vec::new(),
@@ -61,7 +76,7 @@ impl Load {
                 });
             } else {
                 let book = load.keep(Book::of_client(number));
-                let servers: Vec<_> = order.map(ServerProcess::grpc_address).collect();
+                let servers: Vec<_> = order.map(|server| server.grpc).collect();
                 let caller = ClientCaller::new(&servers, scale.client_deadline, book);
                 load.callers.spawn(caller.run(shift));
             }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::book::Books;
-use super::load::Load;
+use super::load::{Load, Way};
 use super::{LOSS, Outcome, Scale};
 use crate::http::Http;
 use crate::process::Process;
@@ -35,17 +35,23 @@ struct FaultEnd {
     may_split: bool,
 }
 
+/// Of a server on a Redis.
+pub(super) fn settings<'a>(redis_url: &'a str, deadline: &'a str) -> [(&'static str, &'a str); 3] {
+    [
+        ("QUOTA__STORE__URL", redis_url),
+        ("QUOTA__STORE__DEADLINE", deadline),
+        ("QUOTA__WINDOW__LENGTH", WINDOW),
+    ]
+}
+
 impl Run {
     /// Starts the servers and the load, and lets it go on for a while.
     pub async fn start(redis_url: &str, scale: &Scale) -> Self {
         let deadline = format!("{}ms", scale.store_deadline.as_millis());
-        let settings = [
-            ("QUOTA__STORE__URL", redis_url),
-            ("QUOTA__STORE__DEADLINE", &deadline),
-            ("QUOTA__WINDOW__LENGTH", WINDOW),
-        ];
+        let settings = settings(redis_url, &deadline);
         let servers = vec![ServerProcess::start(&settings).await, ServerProcess::start(&settings).await];
-        let load = Load::on(&servers, scale);
+        let ways: Vec<Way> = servers.iter().map(Way::to).collect();
+        let load = Load::on(&ways, scale);
         let mut run = Self { servers, load, checks: scale.checks, fault: FaultEnd::default() };
         run.load.is_decided().await;
         run.goes_on().await;

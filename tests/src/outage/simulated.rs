@@ -8,7 +8,8 @@ use fastrand::Rng;
 use quota_core::{Cap, Leased, Owner, Progress, Renewal, SlotTerms, Slots, Timestamp, Wanted};
 
 use super::{
-    CI_MAX_WAIT, CI_QUEUE, CI_SLOTS, Fate, Outcome, PATIENCE, PER_SECOND, RETRIES, Times, WORK, WORKERS,
+    CI_MAX_WAIT, CI_QUEUE, CI_SLOTS, CLASSES, Fate, Outcome, PATIENCE, PER_SECOND, RETRIES, Times, WORK,
+    WORKERS,
 };
 
 const SECOND: u64 = 1_000_000;

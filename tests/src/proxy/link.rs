@@ -7,7 +7,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Rules, State};
+use super::{Fault, Rules, State};
 
 /// Reads that are held at most in each direction; the sender is then left to wait, as by TCP.
 const HELD: usize = 256;
@@ -68,7 +68,7 @@ impl<'a> Link<'a> {
     async fn deliver(&self, direction: Direction, mut held: mpsc::Receiver<Piece>, mut to: OwnedWriteHalf) {
         let mut rules = self.state.rules.subscribe();
         let mut seen = Vec::new();
-        while let Some((read_at, bytes)) = held.recv().await {
+        while let Some((read_at, mut bytes)) = held.recv().await {
             let delay = rules.borrow().fault.delay();
             sleep_until(read_at + delay).await;
             let Some(now) = changed_to(&mut rules, |rules| !rules.holds(self.number)).await else { return };
@@ -80,6 +80,11 @@ impl<'a> Link<'a> {
                 Direction::Requests => self.look_for(now.doomed, &mut seen, &bytes),
                 Direction::Replies if self.is_doomed.load(Ordering::SeqCst) => {
                     self.state.dropped.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
+                Direction::Replies if now.fault == Fault::GarbleReplies => bytes.reverse(),
+                Direction::Replies if now.fault == Fault::TruncateReplies => {
+                    let _ = to.write_all(&bytes[..bytes.len() / 2]).await;
                     return;
                 }
                 Direction::Replies => {}
@@ -108,7 +113,7 @@ impl<'a> Link<'a> {
 
 impl Rules {
     fn holds(&self, number: u32) -> bool {
-        self.fault == super::Fault::Freeze || number < self.stranded_before
+        self.fault == Fault::Freeze || number < self.stranded_before
     }
 }
 

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use super::clock;
 use crate::process::{Process, Program, Signal, find};
 
 /// A `redis-server` of this machine.
@@ -8,17 +9,21 @@ pub(super) struct Local {
     process: Process,
     folder: PathBuf,
     args: Vec<String>,
+    stepping_clock: bool,
 }
 
 impl Local {
-    pub(super) fn start(folder: &Path, args: Vec<String>) -> Self {
-        let process = launch(folder, &args);
-        Self { process, folder: folder.to_owned(), args }
+    pub(super) fn start(folder: &Path, args: Vec<String>, stepping_clock: bool) -> Self {
+        if stepping_clock {
+            clock::set(folder, 0);
+        }
+        let process = launch(folder, &args, stepping_clock);
+        Self { process, folder: folder.to_owned(), args, stepping_clock }
     }
 
     /// Starts it again after its end.
     pub(super) fn launch(&mut self) {
-        self.process = launch(&self.folder, &self.args);
+        self.process = launch(&self.folder, &self.args, self.stepping_clock);
     }
 
     pub(super) async fn stop(&mut self) {
@@ -50,13 +55,15 @@ impl Local {
     }
 }
 
-fn launch(folder: &Path, args: &[String]) -> Process {
+fn launch(folder: &Path, args: &[String], stepping_clock: bool) -> Process {
     assert!(
         find("redis-server").is_some(),
         "no Redis for this test: install redis-server (`apt-get install redis-server`), \
          or run a Docker engine that has the image {}",
         super::IMAGE
     );
+    let program = Program::new("redis-server");
+    let program = if stepping_clock { clock::given_to(program, folder) } else { program };
     let folder = folder.to_str().expect("a temporary folder with a name in UTF-8");
-    Program::new("redis-server").args(["--bind", "127.0.0.1", "--dir", folder]).args(args).start()
+    program.args(["--bind", "127.0.0.1", "--dir", folder]).args(args).start()
 }

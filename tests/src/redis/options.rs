@@ -11,6 +11,8 @@ pub struct RedisOptions {
     pub(super) tls: bool,
     /// A process of this machine, whatever engine there is.
     pub(super) local: bool,
+    /// Its clock is set by the test; a process of this machine, then.
+    pub(super) stepping_clock: bool,
     appendonly: bool,
     args: Vec<String>,
 }
@@ -46,6 +48,12 @@ impl RedisOptions {
     pub fn appendonly(mut self) -> Self {
         self.appendonly = true;
         self
+    }
+
+    /// With a clock that [`RedisServer::set_clock`] sets.
+    pub fn stepping_clock(mut self) -> Self {
+        self.stepping_clock = true;
+        self.local()
     }
 
     /// As a process of this machine, so that others reach it where clients do.

@@ -5,30 +5,33 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use crate::ports::Port;
+use crate::process::{Process, Program};
+use crate::wait::{PATIENCE, until};
 use http::uri::PathAndQuery;
-use quota_tests::ports::Port;
-use quota_tests::process::{Process, Program};
-use quota_tests::redis::RedisServer;
-use quota_tests::wait::{PATIENCE, until};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tonic::IntoRequest as _;
 use tonic::transport::Channel;
+use tonic::{IntoRequest as _, Status};
 use tonic_prost::ProstCodec;
 
 /// Where counters are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In memory alone.
     Memory,
+    /// In Redis.
     Redis,
     /// In memory, told to Redis once a second.
     RedisCached,
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Redis, Self::RedisCached];
+    /// Each.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Redis, Self::RedisCached];
 
-    pub(crate) const fn name(self) -> &'static str {
+    /// As its command line calls it.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Redis => "redis",
@@ -38,9 +41,11 @@ impl Mode {
 }
 
 /// A running server.
-pub(crate) struct Limitador {
+#[derive(Debug)]
+pub struct Limitador {
     _process: Process,
-    pub(crate) address: SocketAddr,
+    /// Where gRPC is answered.
+    pub address: SocketAddr,
     _limits: TempDir,
     _ports: [Port; 2],
 }
@@ -50,13 +55,7 @@ const COUNTERS: &str = "100000";
 
 impl Limitador {
     /// Starts the built binary with a limit of requests a minute for each of these variables.
-    pub(crate) async fn start(
-        program: &Path,
-        mode: Mode,
-        redis: &RedisServer,
-        variables: &[&str],
-        limit: u64,
-    ) -> Self {
+    pub async fn start(program: &Path, mode: Mode, redis_url: &str, variables: &[&str], limit: u64) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut limits = String::new();
         for variable in variables {
@@ -77,8 +76,8 @@ impl Limitador {
             .arg(&file);
         let mut process = match mode {
             Mode::Memory => program.args(["memory", "--cache", COUNTERS]),
-            Mode::Redis => program.args(["redis", &redis.url()]),
-            Mode::RedisCached => program.args(["redis_cached", "--max-cached", COUNTERS, &redis.url()]),
+            Mode::Redis => program.args(["redis", redis_url]),
+            Mode::RedisCached => program.args(["redis_cached", "--max-cached", COUNTERS, redis_url]),
         }
         .start();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[0].number()));
@@ -91,7 +90,7 @@ impl Limitador {
     }
 
     /// The binary: this, or what was built for release in a source tree.
-    pub(crate) fn program(path: &Path) -> PathBuf {
+    pub fn program(path: &Path) -> PathBuf {
         let built = path.join("target/release/limitador-server");
         let program = if path.is_dir() { built } else { path.to_owned() };
         assert!(program.is_file(), "{} is missing: build limitador-server for release", program.display());
@@ -138,18 +137,22 @@ const OK: i32 = 1;
 const OVER_LIMIT: i32 = 2;
 
 /// Asks about a request with these keys and values, which counts where it is allowed.
-pub(crate) async fn is_allowed(channel: Channel, descriptor: Vec<(&'static str, String)>) -> bool {
+///
+/// # Errors
+///
+/// What the server answered instead, or that it did not answer.
+pub async fn is_allowed(channel: Channel, descriptor: Vec<(&'static str, String)>) -> Result<bool, Status> {
     let entries = descriptor.into_iter().map(|(key, value)| Entry { key: key.to_owned(), value }).collect();
     let descriptors = vec![Descriptor { entries }];
     let request = RateLimitRequest { domain: DOMAIN.to_owned(), descriptors, hits_addend: 1 };
     let mut grpc = tonic::client::Grpc::new(channel);
-    grpc.ready().await.expect("a connection");
+    grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
     let codec = ProstCodec::<RateLimitRequest, RateLimitResponse>::default();
     let path = PathAndQuery::from_static("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit");
-    let answer = grpc.unary(request.into_request(), path, codec).await.expect("an answer").into_inner();
+    let answer = grpc.unary(request.into_request(), path, codec).await?.into_inner();
     match answer.overall_code {
-        OK => true,
-        OVER_LIMIT => false,
+        OK => Ok(true),
+        OVER_LIMIT => Ok(false),
         unknown => panic!("no code of an answer: {unknown}"),
     }
 }
