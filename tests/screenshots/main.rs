@@ -30,10 +30,11 @@ struct Args {
     fileserver: PathBuf,
 }
 
-const VIEWS: [(&str, &str); 6] = [
+const VIEWS: [(&str, &str); 7] = [
     ("overview", "/"),
     ("heaviest", "/dashboard/top"),
     ("refused", "/dashboard/denials"),
+    ("classes", "/dashboard/classes"),
     ("overrides", "/dashboard/overrides"),
     ("account", "/dashboard/accounts/user/mallory?node=gitaly-01"),
     ("not-found", "/dashboard/accounts?kind=ip&id=nonsense"),

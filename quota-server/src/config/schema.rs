@@ -71,8 +71,13 @@ pub(super) fn check(given: &Table, known: &Table, path: &[&str]) -> Result<(), F
 
 /// The value that an environment variable's text gives to the key at `path`.
 pub(super) fn from_text(text: String, known: &Table, path: &[impl AsRef<str>]) -> Result<ValueKind, Fault> {
-    let Some(expected) = lookup(known, path) else {
-        return Err((Key::new(path), unknown(nearest(known, path))));
+    let mut place: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
+    // Each class has the settings of the default one, whatever its name.
+    if let ["classes", name, ..] = &mut place[..] {
+        *name = "default";
+    }
+    let Some(expected) = lookup(known, &place) else {
+        return Err((Key::new(path), unknown(nearest(known, &place))));
     };
     let value = match expected {
         ValueKind::String(_) => Some(ValueKind::String(text)),

@@ -2,10 +2,11 @@ use quota_tests::browser::Look;
 
 use super::{check, press, server_and_browser, spend, url};
 
-const VIEWS: [&str; 6] = [
+const VIEWS: [&str; 7] = [
     "/",
     "/dashboard/top",
     "/dashboard/denials",
+    "/dashboard/classes",
     "/dashboard/overrides",
     "/dashboard/accounts/user/alice",
     "/dashboard/accounts/user/mallory?node=gitaly-01",
@@ -18,8 +19,15 @@ async fn without_scripts_every_page_is_read_and_forms_work() {
     spend(&server, "alice", 200).await;
     assert_eq!(check(&server, "alice").await, 429);
     browser.disable_scripts().await;
-    let shown =
-        ["gitaly-01", "user alice", "its limit of cpu", "Say something", "Over its limit", "On gitaly-01"];
+    let shown = [
+        "gitaly-01",
+        "user alice",
+        "its limit of cpu",
+        "any number",
+        "Say something",
+        "Over its limit",
+        "On gitaly-01",
+    ];
     for (path, text) in VIEWS.into_iter().zip(shown) {
         browser.open(&url(&server, path)).await;
         assert!(browser.text().await.contains(text), "{path}: {}", browser.text().await);

@@ -2,6 +2,7 @@
 //! it. What a browser makes of it is in `browser/`.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+mod classes;
 mod forms;
 
 use quota_tests::redis::RedisServer;

@@ -2,7 +2,8 @@ use std::fs;
 use std::time::Duration;
 
 use quota_core::{
-    Adaptation, Blame, Bound, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule, WindowLength,
+    Adaptation, Blame, Bound, Cap, Cost, Kind, Limit, Mode, PerKind, Range, Ratio, Resource, Rule,
+    WindowLength,
 };
 
 use super::super::{AccountNames, Config, FailPolicy, Log, LogFormat, LogKey, RedisServers, StoreUrl, Tls};
@@ -295,4 +296,14 @@ fn the_servers_of_a_store_are_what_its_url_says() {
     };
     assert_eq!(sentinels, boxed(["redis://:c%2Fd@a:26379/", "redis://:c%2Fd@b:1/"]));
     assert_eq!((&*name, &*server), ("the-main.one", "redis://:a%40b@a:26379/3"));
+}
+
+#[test]
+fn variables_set_what_a_class_says_nothing_of_and_make_classes() {
+    let config =
+        from_env([("QUOTA__CLASSES__CI__SLOTS", "50"), ("QUOTA__CLASSES__NIGHTLY__QUOTA", "0.5")]).unwrap();
+    let of = |name| *config.classes.get(Some(name)).unwrap().1;
+    assert_eq!(of("ci").slots.unwrap().cap, Cap::Fixed(50));
+    assert_eq!(of("nightly").part, Ratio::from_millionths(500_000));
+    assert_eq!(of("api").slots, None);
 }

@@ -281,6 +281,9 @@ fn variables_are_told_by_their_names() {
             "limits.user.cpu.min",
             "must be at most limits.user.cpu.max",
         ),
+        ("QUOTA__CLASSES__CI__SLOTS", "many", "classes.ci.slots", "must be a whole number"),
+        ("QUOTA__CLASSES__CI__PLACES", "1", "classes.ci.places", "known here: lease, max_queue"),
+        ("QUOTA__CLASSES__CI", "1", "classes.ci", "must be a table"),
         ("QUOTA__PRICES__/a.B/C__CPU", "1s", "prices.\"/a.b/c\".cpu", "known here: default"),
     ] {
         let message = refusal(from_env([(name, value)]));
