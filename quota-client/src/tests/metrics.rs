@@ -72,7 +72,7 @@ async fn the_catalogue_is_as_documented_and_labels_are_of_closed_sets() {
 
     let figures =
         ClassFigures { waited: vec![Duration::ZERO], took: vec![Duration::ZERO], ..ClassFigures::default() };
-    crate::metrics::show_classes(vec![("ci".into(), figures)]);
+    crate::metrics::show_classes([("ci".into(), figures)].into());
 
     let snapshot = recorder.snapshotter().snapshot().into_vec();
     let mut catalogue = BTreeSet::new();
