@@ -28,7 +28,9 @@ fn read(text: &str) -> HashMap<String, f64> {
     for line in text.lines() {
         if let Some(kind) = line.strip_prefix("# TYPE ") {
             is_counter = kind.ends_with(" counter") || kind.ends_with(" histogram");
-        } else if let (true, Some((name, value))) = (is_counter, line.rsplit_once(' ')) {
+        } else if let (true, false, Some((name, value))) =
+            (is_counter, line.starts_with('#'), line.rsplit_once(' '))
+        {
             samples.insert(name.to_owned(), value.parse().expect("a number"));
         }
     }
@@ -41,7 +43,7 @@ mod tests {
 
     #[test]
     fn what_can_only_grow_is_read() {
-        let text = "# HELP a_total A.\n# TYPE a_total counter\na_total{b=\"c d\"} 3\n# TYPE e gauge\ne 7\n\
+        let text = "# HELP a_total A.\n# TYPE a_total counter\na_total{b=\"c d\"} 3\n# HELP e E.\n# TYPE e gauge\ne 7\n\
                     # TYPE f histogram\nf_bucket{le=\"+Inf\"} 2\nf_sum 0.5\nf_count 2\n";
         let read = read(text);
         assert_eq!((read.len(), read["a_total{b=\"c d\"}"], read["f_sum"]), (4, 3.0, 0.5));

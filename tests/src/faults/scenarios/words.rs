@@ -42,7 +42,7 @@ impl Words {
             }
             Scenario::ScriptsFlushed => ("scripts flushed", "`SCRIPT FLUSH` at each check", "nobody notices"),
             Scenario::RedisClockSteps => {
-                ("clock of Redis steps", "libfaketime: 10 s ahead, back, 10 s back", "nobody notices")
+                ("clock of Redis steps", "a preloaded clock: 10 s ahead, back, 10 s back", "nobody notices")
             }
             Scenario::RedisDemoted => (
                 "Redis demoted",
