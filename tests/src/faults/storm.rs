@@ -265,11 +265,14 @@ async fn server(to_redis: &Proxy, deadline: Duration) -> ServerProcess {
     ServerProcess::start(&all).await
 }
 
-/// Slots of the class that are leased.
+/// Slots of the class that are leased, once this server has its store again.
 async fn leased(http: &Http) -> u64 {
-    let answer = http.get("/v1/classes").await.json();
-    let classes = answer["classes"].as_array().cloned().unwrap_or_default();
-    let class =
-        classes.into_iter().find(|class| class["class"] == CLASS).expect("a class that is configured");
+    let classes = until(PATIENCE, "classes are told", async || {
+        let answer = http.get("/v1/classes").await;
+        (answer.status == 200).then(|| answer.json()["classes"].clone())
+    })
+    .await;
+    let mut classes = classes.as_array().expect("a list").iter();
+    let class = classes.find(|class| class["class"] == CLASS).expect("a class that is configured");
     class["slots"]["leased"].as_u64().expect("a number")
 }
