@@ -26,8 +26,8 @@ pub(crate) use self::figures::ClassFigures;
 pub use self::no_slot::{NoSlot, NoSlotReason};
 pub use self::slot::Slot;
 
-/// The most names that are told apart; a further one is taken for the class of requests that name none. The service knows half as
-/// many.
+/// The most names that are told apart. The service knows half as many; a further one takes the place of one that it does not know, or
+/// else is taken for the class of requests that name none.
 const MOST: usize = 64;
 
 /// What this process holds of each class that its requests have named.
@@ -45,6 +45,8 @@ pub(crate) struct Class {
     /// As requests name it; empty where they name none.
     name: Arc<str>,
     holding: Mutex<Holding>,
+    /// Another name has its place: its keeper ends.
+    is_forgotten: AtomicBool,
     /// Its keeper has something to do.
     wake: Notify,
     /// The service has said something of it, or does not answer.
@@ -68,6 +70,16 @@ impl Classes {
         if let Some(class) = by_name.get(name) {
             return Arc::clone(class);
         }
+        if by_name.len() >= MOST {
+            let place =
+                by_name.iter().find(|(name, class)| !name.is_empty() && class.holding.lock().is_nothing());
+            if let Some(name) = place.map(|(name, _)| Arc::clone(name))
+                && let Some(class) = by_name.remove(&name)
+            {
+                class.is_forgotten.store(true, Ordering::Relaxed);
+                class.wake.notify_one();
+            }
+        }
         let name = if by_name.len() < MOST { Arc::clone(name) } else { Arc::default() };
         let class = by_name.entry(Arc::clone(&name)).or_insert_with(|| {
             let class = Arc::new(Class::new(name));
@@ -77,6 +89,15 @@ impl Classes {
             class
         });
         Arc::clone(class)
+    }
+
+    /// The service has said that it knows no class of this name.
+    pub(crate) fn is_not_known(&self, name: &Arc<str>, shared: &Arc<Shared>) {
+        let class = self.get(name, shared);
+        if class.name == *name && !name.is_empty() {
+            class.holding.lock().unknown();
+            self.told(&class);
+        }
     }
 
     /// Whether the service has said that it knows no class of this name.
@@ -118,7 +139,12 @@ impl Classes {
 
 impl Class {
     fn new(name: Arc<str>) -> Self {
-        Self { name, holding: Mutex::default(), wake: Notify::new(), told: Notify::new() }
+        let is_forgotten = AtomicBool::new(false);
+        Self { name, holding: Mutex::default(), is_forgotten, wake: Notify::new(), told: Notify::new() }
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.holding.lock().is_unknown()
     }
 
     /// Waits for a slot: as long as the class lets requests wait, and until the caller's deadline. Nothing where the class has

@@ -93,10 +93,12 @@ impl Client {
     /// refuse then. In [local mode](crate::CheckMode::Local) most requests of accounts that ask often are allowed by a share,
     /// without asking.
     ///
-    /// The question is never sent twice, since each answer may have reserved something.
+    /// The question is never sent twice, since each answer may have reserved something; but for a class that the service does not know,
+    /// which is left out then.
     pub async fn admit(&self, request: &Request) -> Decision {
         let now = Instant::now();
         let deadline = now + self.shared().settings.deadline;
+        let named = request.class_name();
         let Some(mut request) = self.sound(request) else {
             return Decision::Allow(Admission::new(Meter::new(None), false));
         };
@@ -126,7 +128,16 @@ impl Client {
             request.trace.write(check.metadata_mut());
             async move { client.check(check).await }
         };
-        let answer = self.shared().pool.ask(check, deadline, ask).await;
+        let mut answer = self.shared().pool.ask(check, deadline, ask).await;
+        if let Err(NoAnswer::Status(status)) = &answer
+            && status::names(status, "class")
+        {
+            // Nothing was reserved. A class that the service does not know is that of requests which name none.
+            self.shared().classes.is_not_known(named, &self.handle.shared);
+            request.class = "";
+            let check = || request.to_check(&self.shared().settings.node, used_here);
+            answer = self.shared().pool.ask(check, deadline, ask).await;
+        }
         let now = Instant::now();
         match self.read(answer, &request, now) {
             Ok(Answer::Deny(denial)) => {

@@ -134,7 +134,10 @@ impl<'a> Reporter<'a> {
             match answer {
                 Ok(response) => return End::Acknowledged(response),
                 Err(NoAnswer::Status(status)) if is_partly_stored(&status) => return End::PartlyStored,
-                Err(NoAnswer::Status(status)) if !is_transient(&status) => {
+                // A token may be replaced on the server first, and on this fileserver a moment later.
+                Err(NoAnswer::Status(status))
+                    if !is_transient(&status) && status.code() != Code::Unauthenticated =>
+                {
                     // An answer was lost, so all of it may be stored: under a new sequence it would count twice.
                     if is_resent {
                         return End::Refused(status, report.charges.len() as u64);

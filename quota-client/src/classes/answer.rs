@@ -14,8 +14,8 @@ pub(super) struct Answer {
     pub(super) policy: Policy,
     /// Whether its requests may use a part of the limits of an account alone.
     pub(super) partial: bool,
-    /// None where the class has no cap.
-    pub(super) capped: bool,
+    /// How many slots are leased, of how many; none where the class has no cap.
+    pub(super) standing: Option<v1::SlotStanding>,
     pub(super) lease: Vec<u8>,
     pub(super) count: u32,
     pub(super) lasts: Duration,
@@ -55,7 +55,7 @@ impl From<v1::Slots> for Answer {
         Self {
             policy: Policy { waits, max_run },
             partial: policy.is_some_and(|policy| policy.quota_thousandths < 1000),
-            capped: wire.standing.is_some(),
+            standing: wire.standing,
             count: if wire.lease.is_empty() { 0 } else { wire.count },
             lasts: duration(wire.lasts.as_ref()).unwrap_or_default(),
             refused: reason.map(|reason| (reason, retry_after.unwrap_or(COME_BACK))),

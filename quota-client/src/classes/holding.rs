@@ -16,8 +16,8 @@ use super::answer::{COME_BACK, Policy};
 use super::figures::ClassFigures;
 use super::no_slot::{NoSlot, NoSlotReason};
 use super::slot::Slot;
-use crate::Meter;
 use crate::work::Work;
+use crate::{Denial, Meter};
 
 /// For how long the word that there is no slot stands, where more requests than one ask within it.
 const STANDS: Duration = Duration::from_millis(50);
@@ -36,6 +36,8 @@ pub(super) struct Holding {
     /// Whether the service did not answer when it was last asked.
     away: bool,
     blocks: Vec<Block>,
+    /// Slots in use that are to be given up as their requests end: more are leased than the cap, which was lowered.
+    surplus: u32,
     last_block: BlockId,
     running: Slab<Running>,
     waiting: VecDeque<Waiting>,
@@ -73,7 +75,8 @@ struct Running {
     since: Instant,
     /// What is told to end where it runs for too long. It ends when it ends, whoever still holds its slot.
     work: Weak<Work>,
-    stopped: bool,
+    /// It ran for too long, and this is what it is told.
+    stopped: Option<Denial>,
 }
 
 #[derive(Debug)]
@@ -111,18 +114,26 @@ pub(super) enum Handed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     /// How the class is served, and slots, where some are needed.
-    Acquire {
-        count: u32,
-        spare: u32,
-        overrun: u32,
-    },
-    Renew {
-        block: BlockId,
-        lease: Vec<u8>,
-        count: u32,
-        finished: u32,
-        took: Duration,
-    },
+    Acquire(Wanted),
+    Renew(Renewal),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) count: u32,
+    pub(super) spare: u32,
+    /// How many have overrun, which is told along with it.
+    pub(super) overrun: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Renewal {
+    pub(super) block: BlockId,
+    pub(super) lease: Vec<u8>,
+    pub(super) count: u32,
+    /// How many requests have ended, which is told along with it, and what they took in all.
+    pub(super) finished: u32,
+    pub(super) took: Duration,
 }
 
 impl Holding {
@@ -218,10 +229,11 @@ impl Holding {
         self.free(ended.block);
     }
 
-    pub(super) fn attach(&mut self, key: usize, meter: &Meter) {
-        if let Some(running) = self.running.get_mut(key) {
-            running.work = meter.work();
-        }
+    /// Whose work it is. Returns what is to be told to it at once, where it ran for too long before it began.
+    pub(super) fn attach(&mut self, key: usize, meter: &Meter) -> Option<Denial> {
+        let running = self.running.get_mut(key)?;
+        running.work = meter.work();
+        running.stopped.clone()
     }
 
     pub(super) const fn is_timed(&self) -> bool {
@@ -234,6 +246,11 @@ impl Holding {
 
     pub(super) fn is_unknown(&self) -> bool {
         self.terms == Terms::Unknown
+    }
+
+    /// Whether nothing is lost where it is forgotten: the service knows no such class, or was never asked, and nobody waits.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(self.terms, Terms::Unknown | Terms::Untold) && !self.is_busy()
     }
 
     /// Whether the keeper is to be woken, once.
@@ -259,7 +276,7 @@ impl Holding {
         let block = free.max_by_key(|block| block.used)?;
         block.take();
         keep(&mut self.figures.waited, waited);
-        let running = Running { block: Some(block.id), since: now, work: Weak::new(), stopped: false };
+        let running = Running { block: Some(block.id), since: now, work: Weak::new(), stopped: None };
         Some(self.running.insert(running))
     }
 
@@ -272,6 +289,9 @@ impl Holding {
     fn free(&mut self, block: Option<BlockId>) {
         if let Some(block) = self.blocks.iter_mut().find(|known| Some(known.id) == block) {
             block.give_back();
+            let given_up = block.give_up(self.surplus);
+            self.surplus -= given_up;
+            self.wanted |= given_up > 0;
         }
     }
 

@@ -20,7 +20,11 @@ impl Slot {
 
     /// Whose work it is: where it runs for longer than the class allows, [`Meter::is_shed`] tells it to end.
     pub fn of(&self, meter: &Meter) {
-        self.class.holding.lock().attach(self.key, meter);
+        let late = self.class.holding.lock().attach(self.key, meter);
+        if let (Some(denial), Some(work)) = (late, meter.work().upgrade()) {
+            // One that was told something already ends anyway.
+            let _ = work.end(denial);
+        }
     }
 
     /// Whether the class limits how long a request may run.

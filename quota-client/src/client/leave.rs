@@ -1,5 +1,7 @@
 //! Leave to run: a slot of the class, and a permit of the RPC.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::Client;
@@ -16,7 +18,13 @@ impl Client {
     /// Where there is none: nothing was started, and the denial, [`Cause::NoSlot`](crate::Cause::NoSlot), tells when to come back.
     pub async fn slot(&self, request: &Request, deadline: Option<Instant>) -> Result<Option<Slot>, Denial> {
         let shared = &self.handle.shared;
-        shared.classes.get(request.class_name(), shared).acquire(shared, deadline).await
+        let class = shared.classes.get(request.class_name(), shared);
+        let slot = class.acquire(shared, deadline).await?;
+        if slot.is_none() && class.is_unknown() {
+            // The service knows no such class: it is as if none was named.
+            return shared.classes.get(&Arc::default(), shared).acquire(shared, deadline).await;
+        }
+        Ok(slot)
     }
 
     /// Waits until one more request of this RPC may run, of the repository or address that it is limited by: at most as long

@@ -15,6 +15,8 @@ pub(in crate::classes) struct Block {
     pub(super) id: BlockId,
     pub(super) lease: Vec<u8>,
     pub(super) count: u32,
+    /// How many it has by the service's word: more than `count` until it is told that fewer are needed.
+    pub(super) leased: u32,
     pub(super) used: u32,
     /// When it was last asked for, from which on it lasts.
     asked: Instant,
@@ -26,7 +28,7 @@ pub(in crate::classes) struct Block {
 
 impl Block {
     pub(super) fn new(id: BlockId, lease: Vec<u8>, count: u32, asked: Instant, lasts: Duration) -> Self {
-        Self { id, lease, count, used: 0, asked, lasts, peak: 0, peak_since: asked }
+        Self { id, lease, count, leased: count, used: 0, asked, lasts, peak: 0, peak_since: asked }
     }
 
     pub(super) fn has_ended(&self, now: Instant) -> bool {
@@ -46,25 +48,29 @@ impl Block {
         self.used = self.used.saturating_sub(1);
     }
 
+    /// Gives up slots that nobody uses, so many at most. Returns how many.
+    pub(super) fn give_up(&mut self, most: u32) -> u32 {
+        let given_up = self.count.saturating_sub(self.used).min(most);
+        self.count -= given_up;
+        given_up
+    }
+
     /// How many slots it is to be renewed with: where a third of its time is over, or some were not needed for a while. From then
     /// on no more than these are used of it, whatever becomes of the call.
     pub(super) fn due(&mut self, now: Instant) -> Option<u32> {
         let is_idle = self.peak_since + IDLE <= now;
         let is_old = self.asked + self.lasts / 3 <= now;
         if is_idle {
-            let needed = self.peak.min(self.count);
+            self.count = self.peak.min(self.count);
             (self.peak, self.peak_since) = (self.used, now);
-            if needed < self.count {
-                self.count = needed;
-                return Some(needed);
-            }
         }
-        is_old.then_some(self.count)
+        (is_old || self.count < self.leased).then_some(self.count)
     }
 
     /// It has so many slots, for so long from when that was asked.
     pub(super) fn renew(&mut self, count: u32, asked: Instant, lasts: Duration) {
         self.count = self.count.min(count);
+        self.leased = count;
         (self.asked, self.lasts) = (asked, lasts);
     }
 

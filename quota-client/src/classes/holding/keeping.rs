@@ -1,12 +1,13 @@
 //! The keeper's part: what is to be asked, and what becomes of the answers.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use quota_proto::v1;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Ask, Block, BlockId, Handed, Holding, STANDS, Terms};
+use super::{Ask, Block, BlockId, Handed, Holding, Renewal, STANDS, Terms, Wanted};
 use crate::Denial;
 use crate::classes::answer::{Answer, COME_BACK};
 use crate::classes::no_slot::{NoSlot, NoSlotReason};
@@ -29,17 +30,17 @@ impl Holding {
         let late: Vec<usize> = self
             .running
             .iter()
-            .filter(|(_, running)| !running.stopped && running.since + max_run <= now)
+            .filter(|(_, running)| running.stopped.is_none() && running.since + max_run <= now)
             .map(|(key, _)| key)
             .collect();
         let mut told = Vec::new();
         for key in late {
+            let denial = Denial::no_slot(self.refusal(NoSlotReason::RanTooLong, COME_BACK), node);
             let Some(running) = self.running.get_mut(key) else { continue };
-            running.stopped = true;
+            running.stopped = Some(denial.clone());
             let (block, work) = (running.block.take(), running.work.clone());
             self.free(block);
-            let refusal = self.refusal(NoSlotReason::RanTooLong, COME_BACK);
-            told.push((work, Denial::no_slot(refusal, node)));
+            told.push((work, denial));
         }
         told
     }
@@ -50,7 +51,8 @@ impl Holding {
         for block in &mut self.blocks {
             if let Some(count) = block.due(now) {
                 let (finished, took) = (std::mem::take(&mut self.finished), std::mem::take(&mut self.took));
-                asks.push(Ask::Renew { block: block.id, lease: block.lease.clone(), count, finished, took });
+                let lease = block.lease.clone();
+                asks.push(Ask::Renew(Renewal { block: block.id, lease, count, finished, took }));
             }
         }
         let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
@@ -63,7 +65,8 @@ impl Holding {
         if waiting > 0 && !stands || is_look || self.overrun > 0 {
             // Spare ones cost others a slot: only as many as came since the last time.
             let spare = std::mem::take(&mut self.entered).saturating_sub(waiting).min(MOST_SPARE);
-            asks.push(Ask::Acquire { count: waiting, spare, overrun: std::mem::take(&mut self.overrun) });
+            let overrun = std::mem::take(&mut self.overrun);
+            asks.push(Ask::Acquire(Wanted { count: waiting, spare, overrun }));
         }
         asks
     }
@@ -76,17 +79,13 @@ impl Holding {
         asked: Instant,
         now: Instant,
     ) -> Vec<(oneshot::Sender<Handed>, NoSlot)> {
-        self.away = false;
-        self.class = answer.class;
-        self.policy = answer.policy;
-        self.terms = if answer.capped { Terms::Capped } else { Terms::Uncapped(asked + answer.lasts) };
         if answer.count > 0 {
             self.last_block += 1;
-            let block = Block::new(self.last_block, answer.lease, answer.count, asked, answer.lasts);
+            let block = Block::new(self.last_block, answer.lease.clone(), answer.count, asked, answer.lasts);
             self.blocks.push(block);
         }
-        self.partial = answer.partial;
-        let fewer = answer.capped && answer.count < wanted;
+        self.told(&answer, asked);
+        let fewer = answer.standing.is_some() && answer.count < wanted;
         let refused = answer.refused.or_else(|| fewer.then_some((NoSlotReason::AtCap, COME_BACK)));
         self.refused = refused.map(|(reason, retry_after)| (now, reason, retry_after));
         match refused {
@@ -96,20 +95,39 @@ impl Holding {
     }
 
     /// A lease goes on with so many slots, for so long from when that was asked; none: it has ended.
-    pub(in crate::classes) fn renewed(
-        &mut self,
-        block: BlockId,
-        count: u32,
-        asked: Instant,
-        lasts: Duration,
-    ) {
-        self.away = false;
-        let Some(place) = self.blocks.iter().position(|known| known.id == block) else { return };
-        if count > 0 {
-            self.blocks[place].renew(count, asked, lasts);
-        } else {
-            self.blocks[place].is_over();
+    pub(in crate::classes) fn renewed(&mut self, block: BlockId, answer: &Answer, asked: Instant) {
+        if let Some(block) = self.blocks.iter_mut().find(|known| known.id == block) {
+            if answer.count > 0 {
+                block.renew(answer.count, asked, answer.lasts);
+            } else {
+                block.is_over();
+            }
         }
+        self.told(answer, asked);
+    }
+
+    /// How the class is served now, and whether more of it is leased than its cap, which was lowered: then everybody gives up a part.
+    fn told(&mut self, answer: &Answer, asked: Instant) {
+        self.away = false;
+        self.class = Arc::clone(&answer.class);
+        self.policy = answer.policy;
+        self.partial = answer.partial;
+        self.surplus = 0;
+        let Some(v1::SlotStanding { leased, cap, .. }) = answer.standing else {
+            self.terms = Terms::Uncapped(asked + answer.lasts);
+            return;
+        };
+        self.terms = Terms::Capped;
+        let (own, kept) = self.blocks.iter().fold((0_u64, 0_u64), |(own, kept), block| {
+            (own + u64::from(block.leased), kept + u64::from(block.count))
+        });
+        let beyond = u64::from(leased.saturating_sub(cap));
+        let part = (own * beyond).div_ceil(u64::from(leased).max(1));
+        let mut surplus = u32::try_from(part.saturating_sub(own - kept)).unwrap_or(u32::MAX);
+        for block in &mut self.blocks {
+            surplus -= block.give_up(surplus);
+        }
+        self.surplus = surplus;
     }
 
     /// The service knows no such class.

@@ -1,3 +1,5 @@
+use quota_proto::v1;
+
 use super::*;
 use crate::classes::answer::Answer;
 
@@ -14,7 +16,7 @@ fn answer(lease: u8, count: u32) -> Answer {
         class: "ci".into(),
         policy: Policy { waits: None, max_run: None },
         partial: false,
-        capped: true,
+        standing: Some(v1::SlotStanding { leased: count, leases: 1, cap: 100 }),
         lease: vec![lease; 16],
         count,
         lasts: LEASE,
@@ -64,14 +66,14 @@ fn reason(entry: Entry) -> NoSlotReason {
 /// The slots that are to be renewed, or given back.
 fn renewals(asks: &[Ask]) -> Vec<u32> {
     asks.iter()
-        .filter_map(|ask| if let Ask::Renew { count, .. } = ask { Some(*count) } else { None })
+        .filter_map(|ask| if let Ask::Renew(renewal) = ask { Some(renewal.count) } else { None })
         .collect()
 }
 
 fn acquires(asks: &[Ask]) -> Vec<(u32, u32, u32)> {
     let acquire = |ask: &Ask| match ask {
-        Ask::Acquire { count, spare, overrun } => Some((*count, *spare, *overrun)),
-        Ask::Renew { .. } => None,
+        Ask::Acquire(Wanted { count, spare, overrun }) => Some((*count, *spare, *overrun)),
+        Ask::Renew(_) => None,
     };
     asks.iter().filter_map(acquire).collect()
 }
@@ -122,10 +124,10 @@ fn a_lease_is_renewed_when_a_third_of_it_is_over() {
     assert_eq!(renewals(&holding.plan(now + millis(1999))), [0; 0]);
     let later = now + millis(2000);
     assert_eq!(renewals(&holding.plan(later)), [1]);
-    holding.renewed(1, 1, later, LEASE);
+    holding.renewed(1, &answer(1, 1), later);
     assert!(holding.sweep(now + LEASE, "").is_empty());
     assert_eq!(holding.figures().unwrap().1.leased, 1);
-    holding.renewed(1, 0, later, Duration::ZERO);
+    holding.renewed(1, &answer(0, 0), later);
     holding.sweep(later, "");
     assert_eq!(acquires(&holding.plan(later)), [(0, 1, 1)], "it has ended, and what runs is told");
 }
@@ -142,7 +144,7 @@ fn slots_that_were_not_needed_for_a_while_are_given_back() {
     assert!(matches!(enter(&mut holding, later), Entry::Waits { .. }), "the others are given away");
     let mut idle = self::holding(answer(1, 5), now);
     assert_eq!(renewals(&idle.plan(later)), [0]);
-    idle.renewed(1, 0, later, Duration::ZERO);
+    idle.renewed(1, &answer(0, 0), later);
     assert!(idle.sweep(later, "").is_empty() && !idle.is_busy());
 }
 
@@ -220,7 +222,8 @@ fn without_the_service_who_waits_is_served_by_what_is_held_and_others_are_refuse
 #[test]
 fn a_class_without_a_cap_and_one_that_nobody_can_tell_of_hold_nobody_up() {
     let now = Instant::now();
-    let uncapped = Answer { capped: false, count: 0, lease: Vec::new(), lasts: millis(5000), ..answer(0, 0) };
+    let uncapped =
+        Answer { standing: None, count: 0, lease: Vec::new(), lasts: millis(5000), ..answer(0, 0) };
     let mut holding = Holding::default();
     assert!(matches!(enter(&mut holding, now), Entry::NotTold));
     holding.away(0, now, now);
@@ -273,4 +276,53 @@ fn the_deadline_of_the_caller_is_kept() {
     assert_eq!(until, now + millis(700));
     assert_eq!(holding.waited(now, Some(until), until).reason, NoSlotReason::DeadlinePassed);
     assert_eq!(holding.waited(now, None, now + millis(2000)).reason, NoSlotReason::WaitedTooLong);
+}
+
+/// Of so many slots that all hold, where there are so many.
+fn beyond(answer: Answer, leased: u32, cap: u32) -> Answer {
+    Answer { standing: Some(v1::SlotStanding { leased, leases: 2, cap }), ..answer }
+}
+
+#[test]
+fn where_the_cap_was_lowered_each_holder_gives_up_its_part_as_requests_end() {
+    let now = Instant::now();
+    let mut holding = holding(answer(1, 10), now);
+    let running: Vec<usize> = (0..9).map(|_| runs(&mut holding, now)).collect();
+    let later = now + millis(2000);
+    // It holds half of all, so that it gives up half of what is too much: 5, of which one is free.
+    holding.renewed(1, &beyond(answer(1, 10), 20, 10), later);
+    assert_eq!(renewals(&holding.plan(later)), [9]);
+    let _waiting = waits(&mut holding, later);
+    for (key, left) in running.iter().zip([8, 7, 6, 5]) {
+        holding.end(*key, later);
+        assert!(holding.next(later).is_none(), "nobody else gets it");
+        assert_eq!(renewals(&holding.plan(later)), [left], "it is given back at once");
+    }
+    holding.end(running[4], later);
+    assert!(holding.next(later).is_some(), "the rest goes on");
+    // What is given up already, and not counted by the service yet, is not given up again.
+    holding.renewed(1, &beyond(answer(1, 9), 19, 10), later);
+    assert_eq!(holding.blocks[0].count, 5);
+}
+
+#[test]
+fn what_ran_too_long_before_it_was_known_whose_work_it_is_is_told_then() {
+    let now = Instant::now();
+    let mut timed = answer(1, 1);
+    timed.policy.max_run = Some(millis(1000));
+    let mut holding = holding(timed, now);
+    let running = runs(&mut holding, now);
+    assert_eq!(holding.sweep(now + millis(1000), "").len(), 1);
+    assert!(holding.attach(running, &Meter::new(None)).is_some());
+}
+
+#[test]
+fn how_a_class_is_served_is_learnt_from_renewals_too() {
+    let now = Instant::now();
+    let mut holding = holding(answer(1, 1), now);
+    let policy = Policy { waits: None, max_run: Some(millis(5)) };
+    holding.renewed(1, &Answer { policy, partial: true, ..answer(1, 1) }, now);
+    assert!(holding.is_timed() && holding.is_partial());
+    holding.renewed(1, &Answer { standing: None, ..answer(1, 1) }, now);
+    assert!(matches!(enter(&mut holding, now), Entry::Free), "the cap was lifted");
 }
