@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_that_are_no_amount_are_refused() {
+    fn f09_floats_that_are_no_amount_are_refused() {
         for (seconds, why) in [
             (f64::NAN, InvalidCost::NotFinite),
             (f64::INFINITY, InvalidCost::NotFinite),
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_thousandths_are_one_second() {
+    fn f08_a_thousand_thousandths_are_one_second() {
         let milli = Cost::ZERO.with_cpu_seconds(0.001).unwrap();
         let sum = (0..1000).fold(Cost::ZERO, |sum, _| sum.plus(milli));
         assert_eq!(sum, Cost::ZERO.with_cpu_seconds(1.0).unwrap());
     }
 
     #[test]
-    fn amounts_stop_at_two_to_the_53() {
+    fn f08_amounts_stop_at_two_to_the_53() {
         assert!(Cost::ZERO.with_network_bytes(1 << 53).is_ok());
         assert!(Cost::ZERO.with_network_bytes((1 << 53) + 1).is_err());
         assert!(Cost::ZERO.with_cpu_micros(u64::MAX).is_err());

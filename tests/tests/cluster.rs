@@ -35,7 +35,7 @@ fn impatient(url: &str) -> RedisStore {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_on_a_node_that_is_frozen_is_not_served_and_all_others_are() {
+async fn f11_who_is_on_a_node_that_is_frozen_is_not_served_and_all_others_are() {
     let mut cluster = RedisCluster::start().await;
     let store = impatient(&cluster.url());
     let accounts = [account_at(0), account_at(1), account_at(2)];
@@ -86,7 +86,7 @@ async fn a_report_on_other_nodes_is_stored_while_one_is_frozen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_accounts_in_one_slot_are_served_while_only_one_of_them_has_moved() {
+async fn f11_two_accounts_in_one_slot_are_served_while_only_one_of_them_has_moved() {
     let cluster = RedisCluster::start().await;
     let store = Opening::default().connect(&cluster.url()).await.unwrap();
     let key = |account: &Account| format!("q1:{{{}}}", account.key());

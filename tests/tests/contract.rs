@@ -133,6 +133,6 @@ async fn sentinel() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cluster() {
+async fn f11_a_cluster_keeps_the_contract_and_no_call_crosses_slots() {
     all(Fixture::cluster().await).await;
 }

@@ -34,7 +34,7 @@ fn patient() -> Scale {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frozen_redis_is_waited_for_by_no_check() {
+async fn f06_a_frozen_redis_is_waited_for_by_no_check() {
     let outcome = run(Scenario::RedisFrozen, &SCALE).await;
     assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
 }
@@ -52,18 +52,18 @@ async fn a_redis_that_syncs_once_a_second_loses_the_last_seconds_at_most() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_is_demoted_is_left_for_the_new_one() {
+async fn f01_a_primary_that_is_demoted_is_left_for_the_new_one() {
     let outcome = run(Scenario::RedisDemoted, &SCALE).await;
     assert!(outcome.unchecked > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_hands_over_loses_nothing() {
+async fn f01_a_primary_that_hands_over_loses_nothing() {
     run(Scenario::RedisHandedOver, &SCALE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_notices_that_the_scripts_are_flushed() {
+async fn f02_nobody_notices_that_the_scripts_are_flushed() {
     let outcome = run(Scenario::ScriptsFlushed, &patient()).await;
     assert_eq!(outcome.unchecked, 0);
 }
@@ -82,7 +82,7 @@ async fn callers_of_a_server_that_is_frozen_go_to_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_redis_did_and_could_not_say_counts_once() {
+async fn f03_what_redis_did_and_could_not_say_counts_once() {
     let outcome = run(Scenario::RepliesDropped, &SCALE).await;
     assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
 }
@@ -94,7 +94,7 @@ async fn a_node_of_a_cluster_that_is_killed_is_left_for_its_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_of_a_cluster_that_hands_over_loses_nothing() {
+async fn f01_a_node_of_a_cluster_that_hands_over_loses_nothing() {
     run(Scenario::ClusterNodeHandedOver, &SCALE).await;
 }
 

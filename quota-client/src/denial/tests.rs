@@ -113,7 +113,7 @@ fn that_the_service_cannot_check_is_told_apart() {
 }
 
 #[test]
-fn seconds_are_rounded_up_and_never_none() {
+fn f25_seconds_are_rounded_up_and_never_none() {
     for (millis, seconds) in [(0, 1), (200, 1), (1000, 1), (1010, 2), (59_900, 60)] {
         assert_eq!(
             denial(Duration::from_millis(millis), false).retry_after_seconds(),

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_goes_down_gains_nothing_in_that_step() {
+    fn f19_a_counter_that_goes_down_gains_nothing_in_that_step() {
         let (mut counters, start) = (Counters::default(), Instant::now());
         let mut at = |second, usage, throttled| {
             counters.step(start + Duration::from_secs(second));

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_not_a_limit_of_nothing() {
+    fn f15_no_limit_is_not_a_limit_of_nothing() {
         for text in ["max\n", "-1\n", "-111", "99999999999999999999"] {
             assert_eq!(limit(file(), text), Ok(None), "{text:?}");
         }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_in_cpus() {
+    fn f15_a_quota_is_in_cpus() {
         assert_eq!(cpu_max(file(), "max 100000\n"), Ok(None));
         assert_eq!(cpu_max(file(), "150000 100000\n"), Ok(Some(1.5)));
         assert_eq!(cpu_max(file(), "max 100000 0"), Ok(None));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_a_whole_line() {
+    fn f18_a_field_is_a_whole_line() {
         let text = "usage_usec 5\nthrottled_usec x\nnew_field 1 2\nhalf";
         assert_eq!(field(file(), text, "usage_usec"), Ok(5));
         for name in ["usage", "half", "throttled_time"] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_are_shares_of_time() {
+    fn f18_stalls_are_shares_of_time() {
         let both =
             "some avg10=17.50 avg60=32.88 avg300=18.76 total=96224455\nfull avg10=0.00 avg60=0 total=0\n";
         assert_eq!(stalled(file(), both), Ok(0.175));

@@ -75,7 +75,7 @@ async fn each_change_is_a_line_with_limit_old_new_reason_and_figures() {
 
 /// What cannot be read is not healthy, but is no event before its fifth failure.
 #[tokio::test(start_paused = true)]
-async fn a_signal_that_is_lost_cuts_limits_after_five_failures() {
+async fn f18_a_signal_that_is_lost_cuts_limits_after_five_failures() {
     let machine = Machine::new(SETTINGS);
     machine.is_for(&calm().losing(PressureSignal::Memory, 4), 1).await;
     assert_eq!(limits(&machine), [41, 9, 15]);

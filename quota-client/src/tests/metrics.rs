@@ -109,7 +109,7 @@ async fn the_catalogue_is_as_documented_and_labels_are_of_closed_sets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn figures_are_what_happened() {
+async fn f22_figures_are_what_happened() {
     let recorder = DebuggingRecorder::new();
     let _recording = ::metrics::set_default_local_recorder(&recorder);
     let machine = Machine::new(SETTINGS);

@@ -110,7 +110,7 @@ fn assert_is_refused(response: &Answer, reason: &str) {
 }
 
 #[tokio::test]
-async fn who_finds_no_room_is_told_in_its_protocol_and_costs_nothing() {
+async fn f22_who_finds_no_room_is_told_in_its_protocol_and_costs_nothing() {
     let fake = Fake::start().await;
     fake.answers([Check::allow_reserving(Cost::ZERO.with_cpu_micros(50).unwrap())]);
     let client = limited(&fake, ONE);
@@ -153,7 +153,7 @@ async fn a_permit_is_held_until_the_body_has_ended_or_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_fails_or_is_cancelled_frees_its_permit() {
+async fn f21_a_handler_that_panics_fails_or_is_cancelled_frees_its_permit() {
     let fake = Fake::start().await;
     let client = limited(&fake, ONE);
     let layer = QuotaLayer::new(client.clone(), classify);
@@ -182,7 +182,7 @@ async fn a_handler_that_panics_fails_or_is_cancelled_frees_its_permit() {
 }
 
 #[tokio::test]
-async fn one_that_waits_and_is_cancelled_leaves_the_queue_and_gives_its_price_back() {
+async fn f22_one_that_waits_and_is_cancelled_leaves_the_queue_and_gives_its_price_back() {
     let fake = Fake::start().await;
     fake.answers([Check::allow_reserving(Cost::ZERO.with_cpu_micros(50).unwrap())]);
     let client = limited(&fake, ONE_WAITS);

@@ -101,7 +101,7 @@ async fn a_request_that_finished_tells_its_rpc_time_and_cost_with_its_last_charg
 }
 
 #[tokio::test]
-async fn a_report_whose_acknowledgement_is_lost_is_sent_again_as_it_was() {
+async fn f03_a_report_whose_acknowledgement_is_lost_is_sent_again_as_it_was() {
     let fake = Fake::start().await;
     let mut builder = builder([&fake]);
     builder.settings.report_deadline = Duration::from_millis(500);

@@ -149,7 +149,7 @@ async fn an_account_that_was_cut_on_this_fileserver_is_held_to_that_without_the_
 }
 
 #[tokio::test]
-async fn a_service_that_has_lost_its_store_is_no_other() {
+async fn f05_a_service_that_has_lost_its_store_is_no_other() {
     let fake = Fake::start().await;
     fake.answers([allow()]);
     let client = builder([&fake]).build().unwrap();

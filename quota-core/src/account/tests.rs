@@ -135,7 +135,7 @@ fn f12_keys_differ_and_keep_their_hash_tag() {
 }
 
 #[test]
-fn a_missing_account_is_skipped_and_all_missing_refused() {
+fn f27_a_missing_account_is_skipped_and_all_missing_refused() {
     let prefix = Ipv6Prefix::default();
     let accounts = Accounts::new(None, Some("alice"), None, prefix).unwrap();
     assert_eq!(accounts.as_slice(), [account(Kind::User, "alice").unwrap()]);

@@ -52,7 +52,7 @@ fn f03_a_report_counts_once() {
 }
 
 #[test]
-fn a_mark_lives_two_windows_and_so_does_its_ledger() {
+fn f03_a_mark_lives_two_windows_and_so_does_its_ledger() {
     let mut ledger = advanced();
     let start = length().tick(START);
     ledger.settle(mark("a", 1), &charge(10), &[], START, length());

@@ -37,7 +37,7 @@ fn late_cost_lands_where_it_was_spent() {
 }
 
 #[test]
-fn a_release_takes_from_its_own_bucket_and_never_below_zero() {
+fn f10_a_release_takes_from_its_own_bucket_and_never_below_zero() {
     let mut window = Window::default();
     window.advance(1000);
     window.add(1000, cpu(10));
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn refused_until_exactly_the_named_bucket_then_below(steps in steps(), limit in 1..3000u64) {
+    fn f25_refused_until_exactly_the_named_bucket_then_below(steps in steps(), limit in 1..3000u64) {
         let mut window = Window::default();
         let mut now = 1_000_000;
         for (pause, step) in steps {

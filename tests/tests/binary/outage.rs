@@ -84,7 +84,7 @@ async fn assert_back(server: &ServerProcess) {
 }
 
 #[tokio::test]
-async fn open_allows_unchecked_and_keeps_nothing() {
+async fn f05_open_allows_unchecked_and_keeps_nothing() {
     let mut redis = durable_redis().await;
     let server = start(&redis, &[]).await;
     assert_eq!(server.http.post("/v1/report", &report()).await.json()["applied"], 1);
@@ -119,7 +119,7 @@ async fn open_allows_unchecked_and_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn closed_refuses_and_says_when_to_come_back() {
+async fn f05_closed_refuses_and_says_when_to_come_back() {
     let mut redis = durable_redis().await;
     let server = start(&redis, &[("QUOTA__STORE__FAIL", "closed")]).await;
     assert_eq!(check(&server).await.json()["checked"], true);
@@ -145,7 +145,7 @@ async fn closed_refuses_and_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn each_outage_is_told_once_and_its_end_too() {
+async fn f05_each_outage_is_told_once_and_its_end_too() {
     let mut redis = RedisServer::start().await;
     let server = start(&redis, &[]).await;
     for outage in 1..=2 {
@@ -166,7 +166,7 @@ async fn each_outage_is_told_once_and_its_end_too() {
 
 /// It accepts connections and does not answer: the deadline does.
 #[tokio::test]
-async fn a_store_that_hangs_is_lost_too() {
+async fn f05_a_store_that_hangs_is_lost_too() {
     let mut redis = durable_redis().await;
     let server = start(&redis, &[("QUOTA__STORE__DEADLINE", "100ms")]).await;
     redis.pause().await;

@@ -47,7 +47,7 @@ async fn it_starts_before_its_store_does() {
 
 /// Waiting does not mend these.
 #[tokio::test]
-async fn a_store_that_refuses_stops_the_start() {
+async fn f06_a_store_that_refuses_stops_the_start() {
     let redis = RedisServer::options().password("right").start().await;
     for url in [redis.url().replace("right", "wrong"), redis.url().replace(":right@", "")] {
         let mut process = ServerProcess::program().env("QUOTA__STORE__URL", &url).start();

@@ -85,7 +85,7 @@ fn lines() -> (PipeWriter, Receiver<String>) {
 }
 
 #[tokio::test]
-async fn what_a_killed_holder_had_is_free_within_its_lease() {
+async fn f23_what_a_killed_holder_had_is_free_within_its_lease() {
     let redis = RedisServer::start().await;
     // Longer than a busy machine keeps a process from renewing it.
     let server = server(&redis, "5s").await;
@@ -110,7 +110,7 @@ async fn what_a_killed_holder_had_is_free_within_its_lease() {
 
 /// Eight processes by two servers, killed at random, and a Redis that is killed and comes back without its data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn never_are_more_held_than_the_cap_whoever_is_killed() {
+async fn f23_never_are_more_held_than_the_cap_whoever_is_killed() {
     let wanted =
         std::env::var("QUOTA_SLOT_ACQUISITIONS").map_or(ACQUISITIONS, |number| number.parse().unwrap());
     let seed = fastrand::u64(..);

@@ -110,7 +110,7 @@ async fn used(service: &ServerProcess, kind: &str, id: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn what_it_had_in_flight_ages_out_and_it_begins_anew() {
+async fn f23_what_it_had_in_flight_ages_out_and_it_begins_anew() {
     let redis = RedisServer::start().await;
     let url = redis.url();
     let window = format!("{}s", WINDOW.as_secs());

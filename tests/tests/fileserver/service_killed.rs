@@ -76,7 +76,7 @@ fn checks(metrics: &PrometheusHandle, outcome: &str) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn local_limits_hold_while_it_is_away_and_nothing_is_lost_or_doubled() {
+async fn f23_local_limits_hold_while_it_is_away_and_nothing_is_lost_or_doubled() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let metrics = recorder.handle();
     let _recorder = metrics::set_default_local_recorder(&recorder);
@@ -179,7 +179,7 @@ async fn local_limits_hold_while_it_is_away_and_nothing_is_lost_or_doubled() {
 
 /// What the store has, and the service did not live to acknowledge.
 #[tokio::test]
-async fn what_is_stored_and_not_acknowledged_counts_once() {
+async fn f03_what_is_stored_and_not_acknowledged_counts_once() {
     let redis = RedisServer::start().await;
     let mut service = Service::start(settings(&redis)).await;
     let proxy = Proxy::to(service.port()).await;

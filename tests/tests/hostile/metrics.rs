@@ -63,7 +63,7 @@ async fn everything_once(victim: &Victim) {
 }
 
 #[tokio::test]
-async fn names_and_paths_make_no_series() {
+async fn f28_names_and_paths_make_no_series() {
     let mut victim = Victim::in_memory().await;
     everything_once(&victim).await;
     let http = victim.server.http.clone();

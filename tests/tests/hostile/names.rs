@@ -30,7 +30,7 @@ const ODD: [&str; 20] = [
 ];
 
 #[tokio::test]
-async fn odd_names_are_accounts_of_their_own() {
+async fn f12_odd_names_are_accounts_of_their_own() {
     for mut victim in Victim::each().await {
         let long = "x".repeat(1024);
         let almost = "x".repeat(1023);

@@ -12,7 +12,7 @@ const NO_AMOUNT: [&str; 16] = [
 const TOO_MUCH: [&str; 4] = ["9007199254740993", "18446744073709551615", "18446744073709551616", "1e300"];
 
 #[tokio::test]
-async fn amounts_that_are_none_are_refused_by_name() {
+async fn f09_f10_amounts_that_are_none_are_refused_by_name() {
     for mut victim in Victim::each().await {
         for resource in ["cpu", "memory", "network"] {
             for amount in NO_AMOUNT.into_iter().chain(TOO_MUCH) {

@@ -22,7 +22,7 @@ async fn spend_all(server: &TestServer) {
 }
 
 #[tokio::test]
-async fn two_hundred_denied_callers_are_spread_and_none_is_early() {
+async fn f25_two_hundred_denied_callers_are_spread_and_none_is_early() {
     let server = TestServer::start(MEMORY, LIMIT).await;
     spend_all(&server).await;
     let ask = json!({ "accounts": { "user": "u" }, "price": {} });
@@ -45,7 +45,7 @@ async fn two_hundred_denied_callers_are_spread_and_none_is_early() {
 
 /// A client asks again and again. It is told no until the moment that it was named, and yes from then on.
 #[tokio::test]
-async fn who_waits_as_long_as_told_is_allowed_and_not_before() {
+async fn f25_who_waits_as_long_as_told_is_allowed_and_not_before() {
     let server = TestServer::start(MEMORY, &format!("{LIMIT}window.length = \"3s\"\n")).await;
     spend_all(&server).await;
     // Nothing is reserved, so that asking does not put the moment off.

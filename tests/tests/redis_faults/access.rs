@@ -182,7 +182,7 @@ async fn tls_trusts_the_authorities_that_the_system_names() {
 }
 
 #[tokio::test]
-async fn tls_to_a_server_that_nobody_vouches_for_is_refused() {
+async fn f06_tls_to_a_server_that_nobody_vouches_for_is_refused() {
     let server = RedisServer::options().tls().start().await;
     let error = Opening::default().connect(&server.url()).await.err().expect("a refusal");
     assert_eq!(error.cause(), Cause::Denied, "{error}");
@@ -190,7 +190,7 @@ async fn tls_to_a_server_that_nobody_vouches_for_is_refused() {
 }
 
 #[tokio::test]
-async fn tls_to_a_port_without_is_refused() {
+async fn f06_tls_to_a_port_without_is_refused() {
     let server = RedisServer::start().await;
     let url = server.url().replace("redis://", "rediss://");
     let error = Opening::default().connect(&url).await.err().expect("a refusal");

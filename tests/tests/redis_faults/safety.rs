@@ -12,7 +12,7 @@ async fn seen(store: &impl Store) -> (Danger, Danger) {
 }
 
 #[tokio::test]
-async fn settings_are_judged_as_they_are_at_the_moment() {
+async fn f04_settings_are_judged_as_they_are_at_the_moment() {
     let server = RedisServer::start().await;
     let store = Opening::default().open(&server.url());
     assert_eq!(seen(&store).await, (Danger::No, Danger::Yes), "without persistence, as tests are");
@@ -41,7 +41,7 @@ async fn who_may_not_ask_does_not_know() {
 }
 
 #[tokio::test]
-async fn a_server_warns_in_log_readiness_and_metrics_and_is_ready_nevertheless() {
+async fn f04_a_server_warns_in_log_readiness_and_metrics_and_is_ready_nevertheless() {
     let detail = async |process: &ServerProcess| -> String {
         let answer = process.http.get("/readyz").await;
         assert_eq!(answer.status, 200, "{}", answer.text());

@@ -118,7 +118,7 @@ async fn a_report_counts_once_whichever_server_gets_it() {
 
 /// At the same moment, rather than one after another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_report_sent_many_times_at_once_counts_once() {
+async fn f03_a_report_sent_many_times_at_once_counts_once() {
     let redis = RedisServer::start().await;
     let servers = two_on(&redis).await;
     let charge = json!({ "accounts": { "user": "u" }, "cost": { "cpu": 10.0 } });
@@ -158,7 +158,7 @@ async fn a_check_denied_for_the_ip_leaves_repo_and_user_unchanged() {
 }
 
 #[tokio::test]
-async fn every_key_expires() {
+async fn f07_every_key_expires() {
     let redis = RedisServer::start().await;
     let [one, two] = two_on(&redis).await;
     let mut connection = redis.client().await;

@@ -140,7 +140,7 @@ async fn they_outlive_redis_and_who_is_blocked_is_refused_without_it() {
 }
 
 #[tokio::test]
-async fn what_redis_loses_is_put_back_and_reported_and_what_was_deleted_stays_so() {
+async fn f04_what_redis_loses_is_put_back_and_reported_and_what_was_deleted_stays_so() {
     let two = Two::on(RedisServer::start().await).await;
     let [one, other] = &two.servers;
     put(one, "kept", &block()).await;

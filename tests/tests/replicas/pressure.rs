@@ -91,7 +91,7 @@ async fn shown(server: &ServerProcess) -> (Value, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn there_is_one_step_an_interval_and_every_server_shows_it() {
+async fn f13_there_is_one_step_an_interval_and_every_server_shows_it() {
     let two = Two::start().await;
     let begun = Instant::now();
     let hot = two.hold(0.95, 50.0).await + two.hold(0.95, 25.0).await;

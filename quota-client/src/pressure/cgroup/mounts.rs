@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mounts_of_cgroups_with_their_names_unescaped() {
+    fn f16_the_mounts_of_cgroups_with_their_names_unescaped() {
         let text = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n\
                     32 31 0:29 /docker\\040a /mnt/a\\040b\\134c rw shared:1 master:2 - cgroup none rw,cpu,cpuacct\n\
                     40 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n\
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_below_its_mount_or_nowhere() {
+    fn f16_a_path_is_below_its_mount_or_nowhere() {
         let directory = |root: &str, path| {
             let (point, controllers) = (PathBuf::from("/cg"), Vec::new());
             let mount = Mount { version: Version::V2, root: root.to_owned(), point, controllers };

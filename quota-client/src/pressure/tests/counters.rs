@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_counter_that_goes_down_is_no_use_and_no_panic() {
+fn f19_a_counter_that_goes_down_is_no_use_and_no_panic() {
     let git = "/sys/fs/cgroup/git";
     let stat = |usage: u64, throttled: u64| format!("usage_usec {usage}\nthrottled_usec {throttled}\n");
     let files = Fixture::v2("/git")
@@ -28,7 +28,7 @@ fn a_counter_that_goes_down_is_no_use_and_no_panic() {
 }
 
 #[test]
-fn a_cgroup_that_is_made_anew_begins_anew() {
+fn f19_a_cgroup_that_is_made_anew_begins_anew() {
     let files = Fixture::hybrid(false).with("/sys/fs/cgroup/cpuacct/git/cpuacct.usage", "16405214000\n");
     let mut probe = Probe::new(&files);
     probe.after(0.0);

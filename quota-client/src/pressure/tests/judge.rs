@@ -26,7 +26,7 @@ fn states(signal: Signal, steps: &[Measured]) -> (Vec<(usize, State)>, Vec<bool>
 }
 
 #[test]
-fn a_signal_is_an_event_from_its_threshold_on_and_each_change_is_told_once() {
+fn f18_a_signal_is_an_event_from_its_threshold_on_and_each_change_is_told_once() {
     let (states, events) = states(Signal::Memory, &[of(0.74), of(0.75), of(0.9), of(0.75), of(0.1), of(0.0)]);
     assert_eq!(states, [(1, State::Reached), (4, State::Calm)]);
     assert_eq!(events, [false, true, true, true, false, false]);
@@ -44,7 +44,7 @@ fn five_failures_in_a_row_of_what_was_read_before_are_an_event() {
 }
 
 #[test]
-fn what_a_kernel_never_had_is_absent_for_ever_and_what_cannot_be_read_is_not() {
+fn f18_what_a_kernel_never_had_is_absent_for_ever_and_what_cannot_be_read_is_not() {
     let steps = |absent: Absent| (0..7).map(|_| Err(absent.clone())).collect::<Vec<_>>();
     let missing = states(Signal::CpuStalled, &steps(Absent::Missing("no such file".to_owned())));
     assert_eq!(missing, (vec![(0, State::Absent)], vec![false; 7]));

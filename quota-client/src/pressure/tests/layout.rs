@@ -25,7 +25,7 @@ fn memory(files: &Fixture) -> (f64, String) {
 }
 
 #[test]
-fn a_limit_of_an_ancestor_binds_with_what_all_its_children_hold() {
+fn f16_a_limit_of_an_ancestor_binds_with_what_all_its_children_hold() {
     let files = Fixture::v2("/pod/git");
     let files = with_memory(files, "/sys/fs/cgroup/pod/git", "max", GIB / 2);
     let files = with_memory(files, "/sys/fs/cgroup/pod/sibling", "max", 11 * GIB);
@@ -39,14 +39,14 @@ fn a_limit_of_an_ancestor_binds_with_what_all_its_children_hold() {
 }
 
 #[test]
-fn in_a_namespace_of_its_own_the_limit_is_at_the_mount() {
+fn f16_in_a_namespace_of_its_own_the_limit_is_at_the_mount() {
     let files = with_memory(Fixture::v2("/"), "/sys/fs/cgroup", &limit(2), GIB);
     assert_eq!(memory(&files), (0.5, "/sys/fs/cgroup".to_owned()));
 }
 
 /// It is in no directory that can be read, and what can be seen of its ancestors stands for it.
 #[test]
-fn a_cgroup_outside_of_the_mount_is_told_and_the_mount_stands_for_it() {
+fn f16_a_cgroup_outside_of_the_mount_is_told_and_the_mount_stands_for_it() {
     let files = with_memory(Fixture::v2("/"), "/sys/fs/cgroup", &limit(2), GIB)
         .with("/proc/self/cgroup", "0::/../other\n");
     assert_eq!(memory(&files), (0.5, "/sys/fs/cgroup".to_owned()));
@@ -55,7 +55,7 @@ fn a_cgroup_outside_of_the_mount_is_told_and_the_mount_stands_for_it() {
 }
 
 #[test]
-fn of_a_removed_cgroup_the_nearest_ancestor_is_read() {
+fn f16_of_a_removed_cgroup_the_nearest_ancestor_is_read() {
     let files = with_memory(Fixture::v2("/pod"), "/sys/fs/cgroup/pod", &limit(4), GIB)
         .with("/proc/self/cgroup", "0::/pod/git (deleted)\n");
     assert_eq!(memory(&files), (0.25, "/sys/fs/cgroup/pod".to_owned()));
@@ -64,7 +64,7 @@ fn of_a_removed_cgroup_the_nearest_ancestor_is_read() {
 }
 
 #[test]
-fn a_bind_mount_may_be_the_cgroup_already() {
+fn f16_a_bind_mount_may_be_the_cgroup_already() {
     let git = "/mnt/my cgroups/memory";
     let files = Fixture::machine()
         .with("/proc/self/cgroup", "11:memory:/docker/a b/c\n0::/\n")
@@ -90,7 +90,7 @@ fn a_bind_mount_may_be_the_cgroup_already() {
 }
 
 #[test]
-fn the_mount_that_shows_most_ancestors_is_used() {
+fn f16_the_mount_that_shows_most_ancestors_is_used() {
     let mountinfo =
         "1 0 0:1 /pod/git /run/git rw - cgroup2 none rw\n2 0 0:1 /pod /sys/fs/cgroup rw - cgroup2 none rw\n";
     let files = Fixture::machine().with("/proc/self/cgroup", "0::/pod/git\n");
@@ -101,7 +101,7 @@ fn the_mount_that_shows_most_ancestors_is_used() {
 }
 
 #[test]
-fn on_a_hybrid_machine_each_controller_is_read_where_it_is() {
+fn f17_on_a_hybrid_machine_each_controller_is_read_where_it_is() {
     for joint in [false, true] {
         let files = Fixture::hybrid(joint);
         let mut probe = Probe::new(&files);
@@ -129,7 +129,7 @@ fn on_a_hybrid_machine_each_controller_is_read_where_it_is() {
 }
 
 #[test]
-fn in_v2_all_is_in_one_place() {
+fn f17_in_v2_all_is_in_one_place() {
     let git = "/sys/fs/cgroup/git";
     let files = with_memory(Fixture::v2("/git"), git, &limit(4), GIB)
         .with(format!("{git}/cpu.max"), "200000 100000\n")
@@ -167,7 +167,7 @@ fn a_quota_of_an_ancestor_is_compared_with_its_own_use() {
 }
 
 #[test]
-fn without_a_quota_the_machine_is_the_reference() {
+fn f15_without_a_quota_the_machine_is_the_reference() {
     let git = "/sys/fs/cgroup/git";
     // 5 CPUs of 4 are no quota.
     for cpu_max in ["max 100000", "max 100000 0", "500000 100000", "-1 100000"] {
@@ -192,7 +192,7 @@ fn without_a_quota_the_machine_is_the_reference() {
 
 /// Throttled time adds up over CPUs, and must say the same of a small machine and of a large one.
 #[test]
-fn the_throttled_share_is_of_the_cpus_that_the_quota_allows() {
+fn f18_the_throttled_share_is_of_the_cpus_that_the_quota_allows() {
     for (cpu_max, throttled_usec, share) in [
         ("200000 100000", 1_000_000, 0.5),
         ("300000 100000", 1_500_000, 0.5),
@@ -214,7 +214,7 @@ fn the_throttled_share_is_of_the_cpus_that_the_quota_allows() {
 
 /// Such a cgroup of cpuacct may be anybody's.
 #[test]
-fn use_is_not_taken_from_a_cgroup_that_the_process_is_not_in() {
+fn f17_use_is_not_taken_from_a_cgroup_that_the_process_is_not_in() {
     let files = Fixture::hybrid(false).with("/proc/self/cgroup", "2:cpuacct:/\n1:cpu:/git\n");
     let mut probe = Probe::new(&files);
     probe.after(0.0);

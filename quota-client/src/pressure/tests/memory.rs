@@ -23,19 +23,19 @@ fn held(files: &Fixture) -> Measured {
 }
 
 #[test]
-fn page_cache_of_v2_is_not_held() {
+fn f14_page_cache_of_v2_is_not_held() {
     let held = held(&v2(5_100_273_664, 1_700_000_000, 900_000_000));
     assert_near(&held, 1_750_273_664.0 / 5_368_709_120.0);
     assert!(value(&held) < Settings::default().memory);
 }
 
 #[test]
-fn more_cache_than_there_is_memory_in_use_leaves_nothing() {
+fn f14_more_cache_than_there_is_memory_in_use_leaves_nothing() {
     assert_eq!(value(&held(&v2(5_100_273_664, 1_700_000_000, 6_000_000_000))), 0.0);
 }
 
 #[test]
-fn page_cache_of_v1_is_not_held() {
+fn f14_page_cache_of_v1_is_not_held() {
     let limit = 40_000_000_000u64;
     let git = "/sys/fs/cgroup/memory/api/124e";
     let files = Fixture::hybrid(false)
@@ -51,7 +51,7 @@ fn page_cache_of_v1_is_not_held() {
 }
 
 #[test]
-fn it_rises_with_a_spike_and_is_gone_with_it_at_the_next_sample() {
+fn f14_it_rises_with_a_spike_and_is_gone_with_it_at_the_next_sample() {
     let files = v2(5_300_000_000, 1_700_000_000, 900_000_000);
     let mut probe = Probe::new(&files);
     let calm = value(probe.after(0.0).of(Signal::Memory));
@@ -77,7 +77,7 @@ fn the_lower_of_high_and_max_binds() {
 }
 
 #[test]
-fn a_limit_of_nothing_is_a_limit() {
+fn f15_a_limit_of_nothing_is_a_limit() {
     let files = v2(4_000_000_000, 1, 0).with(format!("{GIT}/memory.max"), "0\n");
     let measured = Probe::new(&files).after(0.0);
     assert_eq!(value(measured.of(Signal::Memory)), 1.0);
@@ -88,7 +88,7 @@ fn a_limit_of_nothing_is_a_limit() {
 
 /// Half of the machine's 64 GiB is no v1 sentinel, and all of it or more binds nobody.
 #[test]
-fn without_a_limit_the_machine_is_the_reference() {
+fn f15_without_a_limit_the_machine_is_the_reference() {
     for unlimited in ["max", "-1", "9223372036854771712", "18446744073709551615", "99999999999999999999"] {
         let files = v2(4_000_000_000, 1, 0).with(format!("{GIT}/memory.max"), format!("{unlimited}\n"));
         let measured = Probe::new(&files).after(0.0);
@@ -104,7 +104,7 @@ fn without_a_limit_the_machine_is_the_reference() {
 }
 
 #[test]
-fn what_is_not_understood_is_absent() {
+fn f15_what_is_not_understood_is_absent() {
     for garbage in ["", "\n", "123junk", "5 6"] {
         let files = v2(4_000_000_000, 1, 0).with(format!("{GIT}/memory.max"), garbage);
         assert_failed(&held(&files));

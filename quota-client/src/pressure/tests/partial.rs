@@ -25,7 +25,7 @@ fn read(files: &Fixture) -> Measurements {
 }
 
 #[test]
-fn without_the_controller_cpu_stat_does_not_tell_what_is_throttled() {
+fn f18_without_the_controller_cpu_stat_does_not_tell_what_is_throttled() {
     let files = git().with(format!("{GIT}/cpu.stat"), "usage_usec 1\nuser_usec 1\nsystem_usec 0\n");
     let measured = read(&files);
     assert_missing(measured.of(Signal::CpuThrottled));
@@ -39,7 +39,7 @@ fn without_the_controller_cpu_stat_does_not_tell_what_is_throttled() {
 }
 
 #[test]
-fn half_a_line_and_an_empty_file_are_absent() {
+fn f18_half_a_line_and_an_empty_file_are_absent() {
     for stat in ["", "usage_u", "usage_usec", "nr_periods 1\nusage_usec "] {
         let measured = read(&git().with(format!("{GIT}/cpu.stat"), stat));
         assert!(measured.of(Signal::Cpu).is_err(), "{stat:?}");
@@ -54,14 +54,14 @@ fn half_a_line_and_an_empty_file_are_absent() {
 }
 
 #[test]
-fn stalls_without_a_line_of_full_are_read() {
+fn f18_stalls_without_a_line_of_full_are_read() {
     let measured = read(&git().with(format!("{GIT}/cpu.pressure"), "some avg10=25.00 avg60=0 total=1\n"));
     assert_near(measured.of(Signal::CpuStalled), 0.25);
 }
 
 /// An error on a file is an error of its signals, and says nothing of a limit that is not there.
 #[test]
-fn an_error_is_absent_for_its_own_signal_only() {
+fn f18_an_error_is_absent_for_its_own_signal_only() {
     type Assert = fn(&Measured);
     let errors: [(Errno, Assert); 4] = [
         (Errno::OPNOTSUPP, assert_missing),
@@ -92,7 +92,7 @@ fn an_error_is_absent_for_its_own_signal_only() {
 }
 
 #[test]
-fn what_is_not_there_at_all_is_missing() {
+fn f18_what_is_not_there_at_all_is_missing() {
     let files = git();
     for file in ["memory.stat", "cpu.stat", "cpu.pressure"] {
         files.remove(format!("{GIT}/{file}"));

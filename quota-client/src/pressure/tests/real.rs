@@ -103,7 +103,7 @@ fn anonymous_memory_is_seen_and_is_gone_when_it_is_freed() {
 }
 
 #[test]
-fn page_cache_up_to_the_limit_is_no_pressure() {
+fn f14_page_cache_up_to_the_limit_is_no_pressure() {
     let Some(group) = Group::start("cache") else { return };
     group.limit_memory(64 * MIB);
     // Memory files would be held indeed.
@@ -132,7 +132,7 @@ fn a_kill_for_want_of_memory_is_counted() {
 /// The process's own cgroup has no limit, its parent has, and a sibling uses it up. The sibling, as the cgroup of a
 /// repository, has a limit of its own.
 #[test]
-fn a_limit_of_the_parent_is_used_up_by_a_sibling() {
+fn f16_a_limit_of_the_parent_is_used_up_by_a_sibling() {
     let Some(parent) = Group::start("parent") else { return };
     parent.limit_memory(64 * MIB);
     let (own, sibling) = (parent.child("own"), parent.child("repository"));

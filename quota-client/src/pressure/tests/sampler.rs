@@ -34,7 +34,7 @@ impl Files for Stuck {
 }
 
 #[tokio::test]
-async fn while_reading_does_not_end_pressure_is_not_known_and_then_it_is_high() {
+async fn f18_while_reading_does_not_end_pressure_is_not_known_and_then_it_is_high() {
     let files = Stuck(Fixture::v2("/"), Arc::default());
     let mut sampler = Sampler::new(files.clone(), "/proc/self", Settings::default());
     let long = Duration::from_secs(20);
@@ -68,7 +68,7 @@ impl Files for Broken {
 }
 
 #[tokio::test]
-async fn a_reader_that_ends_early_is_replaced() {
+async fn f18_a_reader_that_ends_early_is_replaced() {
     let mut sampler = Sampler::new(Broken, "/proc/self", Settings::default());
     for _ in 0..2 {
         let sample = sampler.sample(Duration::from_secs(20)).await;

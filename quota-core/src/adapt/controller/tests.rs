@@ -328,7 +328,7 @@ fn a_cut_is_not_dated_after_a_clock_that_stepped_back() {
 proptest! {
     /// In whatever order things happen, limits stay in their range, and cuts are an interval apart, or nearly.
     #[test]
-    fn limits_stay_in_range_and_cuts_an_interval_apart(
+    fn f13_limits_stay_in_range_and_cuts_an_interval_apart(
         reports in prop::collection::vec((0u64..20 * SECOND, 0.0..1.2f64, prop::bool::weighted(0.1)), 1..200),
         halve in any::<bool>(),
     ) {

@@ -201,7 +201,7 @@ fn tokens_that_are_no_good_are_told_by_key_and_reason() {
 }
 
 #[test]
-fn limits_that_are_no_amount_are_refused() {
+fn f09_limits_that_are_no_amount_are_refused() {
     for (resource, value, reason) in [
         ("cpu", "nan", "must be a string"),
         ("cpu", "inf", "must be a string"),

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_policies_that_spare_what_never_expires_are_safe() {
+    fn f04_only_policies_that_spare_what_never_expires_are_safe() {
         for (info, danger) in [
             (Some("used_memory:1\r\nmaxmemory_policy:noeviction\r\n"), Danger::No),
             (Some("maxmemory_policy:volatile-lru\r\n"), Danger::No),

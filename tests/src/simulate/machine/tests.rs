@@ -36,7 +36,7 @@ fn a_light_weight_waits_for_others_and_has_what_they_leave() {
 }
 
 #[test]
-fn slow_readers_leave_the_line_to_others() {
+fn f29_slow_readers_leave_the_line_to_others() {
     let send = |reads: f64| Work { bytes: 1e9, reads: reads * 1e6, ..Work::default() };
     let mut work = [send(1.0), send(100.0), send(100.0)];
     assert_eq!(spent(&machine(1.0, 21.0), &mut work, Resource::Network), (1.0, vec![1e6, 1e7, 1e7]));

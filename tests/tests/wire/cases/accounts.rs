@@ -25,7 +25,7 @@ async fn kinds_do_not_share_a_counter() {
 }
 
 #[tokio::test]
-async fn spellings_of_one_repository_share_a_counter() {
+async fn f12_spellings_of_one_repository_share_a_counter() {
     let spellings =
         ["group/project", "/group/project", "group//project/", "group/project.git", "///group/project.git//"];
     let one =
@@ -55,7 +55,7 @@ const ADDRESSES: [(&str, &[&str]); 4] = [
 ];
 
 #[tokio::test]
-async fn spellings_of_one_address_share_a_counter() {
+async fn f26_spellings_of_one_address_share_a_counter() {
     let cases = ADDRESSES.map(|(name, spellings)| {
         let spent = spellings.iter().fold(Case::new("spent under each"), |case, spelling| {
             case.step(spend(ip(spelling), cpu(1.0)), reported(1))
@@ -74,7 +74,7 @@ async fn spellings_of_one_address_share_a_counter() {
 }
 
 #[tokio::test]
-async fn the_prefix_of_addresses_is_a_setting() {
+async fn f26_the_prefix_of_addresses_is_a_setting() {
     run([Case::new("/48")
         .settings("ip.ipv6_prefix = 48\n")
         .step(spend(ip("2001:db8:1:2::1"), cpu(1.0)), reported(1))
@@ -84,7 +84,7 @@ async fn the_prefix_of_addresses_is_a_setting() {
 
 /// What a web application sends that trusts a header, or knows no address: never a shared account.
 #[tokio::test]
-async fn what_is_no_address_is_refused() {
+async fn f27_what_is_no_address_is_refused() {
     const GARBAGE: [&str; 12] = [
         "unknown",
         "",

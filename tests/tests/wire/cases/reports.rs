@@ -41,7 +41,7 @@ async fn charges_count_on_all_their_accounts() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_the_window_is_dropped() {
+async fn f24_what_is_older_than_the_window_is_dropped() {
     run([
         Case::new("by age")
             .step(
@@ -72,7 +72,7 @@ async fn what_is_older_than_the_window_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_marked_report_counts_once() {
+async fn f03_a_marked_report_counts_once() {
     let report = || spend(repo("r").user("u"), cpu(1.0));
     run([
         Case::new("sent again")
