@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_are_no_share_are_refused_and_those_above_one_are_one() {
+    fn f09_numbers_that_are_no_share_are_refused_and_those_above_one_are_one() {
         for (value, why) in [
             (f64::NAN, InvalidRatio::NotFinite),
             (f64::INFINITY, InvalidRatio::NotFinite),

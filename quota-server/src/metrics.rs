@@ -124,7 +124,7 @@ impl Metrics {
         let store_unsafe = IntGaugeVec::new(
             Opts::new(
                 "quota_store_unsafe",
-                "1 where the store may lose what operators say, by reason; no value where that is not known.",
+                "1 where the store may lose what it holds, by reason; no value where that is not known.",
             ),
             &["reason"],
         )?;
@@ -252,7 +252,7 @@ impl Metrics {
         self.changes.with_label_values(&[what.as_str()]).inc();
     }
 
-    /// Shows whether the store may lose what operators say.
+    /// Shows whether the store may lose what it holds.
     pub fn show_risk(&self, risk: Risk, danger: Danger) {
         let label = [risk.as_str()];
         if danger == Danger::Unknown {

@@ -67,7 +67,7 @@ impl Readiness {
         self.kind
     }
 
-    /// Looks whether the store may lose what operators say. To be called at the start, and about once a minute.
+    /// Looks whether the store may lose what it holds. To be called at the start, and about once a minute.
     pub(crate) async fn look_at_safety(&self, metrics: &Metrics) {
         self.safety.look(&*self.store, metrics).await;
     }

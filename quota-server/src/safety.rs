@@ -3,7 +3,7 @@ use parking_lot::Mutex;
 use crate::metrics::Metrics;
 use crate::store::{Danger, Risk, Safety, Store};
 
-/// What is known of whether the store may lose what operators say. Told once at each change: in the log, by a metric, and in
+/// What is known of whether the store may lose what it holds. Told once at each change: in the log, by a metric, and in
 /// what `/readyz` details.
 #[derive(Default)]
 pub(crate) struct StoreSafety(Mutex<Safety>);
@@ -28,20 +28,20 @@ impl StoreSafety {
         let safety = *self.0.lock();
         let risks = Risk::ALL.into_iter().filter(|risk| safety.of(*risk) == Danger::Yes);
         let risks: Vec<_> = risks.map(Risk::in_words).collect();
-        (!risks.is_empty()).then(|| format!("what operators say may be lost: {}", risks.join("; ")))
+        (!risks.is_empty()).then(|| format!("what the store holds may be lost: {}", risks.join("; ")))
     }
 }
 
 fn tell(risk: Risk, danger: Danger) {
     let (reason, why) = (risk.as_str(), risk.in_words());
     match danger {
-        Danger::Yes => tracing::warn!(reason, why, "the store may lose what operators say"),
+        Danger::Yes => tracing::warn!(reason, why, "the store may lose what it holds"),
         Danger::Unknown => {
             tracing::warn!(
                 reason,
-                "whether the store may lose what operators say is not known: INFO and CONFIG GET are not permitted"
+                "whether the store may lose what it holds is not known: INFO and CONFIG GET are not permitted"
             );
         }
-        Danger::No => tracing::info!(reason, "the store does not lose what operators say any more"),
+        Danger::No => tracing::info!(reason, "the store does not lose what it holds any more"),
     }
 }

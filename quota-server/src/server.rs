@@ -38,7 +38,7 @@ const MAX_ADMITTED: usize = 16;
 /// How often other servers on the store are told what this one saw.
 const POST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often is looked whether the store may lose what operators say.
+/// How often is looked whether the store may lose what it holds.
 const SAFETY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
@@ -317,7 +317,7 @@ async fn reread(files: Files) {
     }
 }
 
-/// Looks whether the store may lose what operators say.
+/// Looks whether the store may lose what it holds.
 async fn watch_safety(readiness: Arc<Readiness>, metrics: Arc<Metrics>) {
     loop {
         tokio::time::sleep(SAFETY_INTERVAL).await;

@@ -147,3 +147,19 @@ async fn f22_figures_are_what_happened() {
     assert!((6.0..=7.0).contains(&lag.0), "{lag}");
     drop(held);
 }
+
+/// As absent, and not as healthy, while the others go on.
+#[tokio::test(start_paused = true)]
+async fn f18_a_signal_that_cannot_be_read_is_shown_as_absent_until_it_can() {
+    let recorder = DebuggingRecorder::new();
+    let _recording = ::metrics::set_default_local_recorder(&recorder);
+    let machine = Machine::new(SETTINGS);
+    for (sample, is_there) in [(calm().losing(PressureSignal::Memory, 1), 0.0), (calm(), 1.0)] {
+        machine.is(&sample, 1).await;
+        let values = values(&recorder.snapshotter());
+        for (signal, expected) in [("signal=memory", is_there), ("signal=cpu", 1.0)] {
+            let shown = value(&values, "quota_client_signal_available", &[signal]);
+            assert_eq!(shown, &DebugValue::Gauge(expected.into()), "{signal}");
+        }
+    }
+}

@@ -97,3 +97,21 @@ fn f13_from_the_least_it_grows_to_what_is_needed_within_six_minutes() {
     assert!(reached <= 360, "after {reached} s: {limits:?}");
     assert!(limits[reached..].iter().all(|limit| *limit >= 54));
 }
+
+/// As where eight fileservers have one name, or one tells eight servers.
+#[test]
+fn f13_however_many_tell_of_one_overload_limits_fall_once_an_interval() {
+    let mut node = Node::new(200);
+    let mut limits = vec![node.limit() / SECOND];
+    for second in 0..=120 {
+        for _ in 0..8 {
+            let now = Timestamp::from_micros(START + second * SECOND);
+            let pressure = PerResource::new(Some(Ratio::ONE), None, None);
+            let report = NodeReport { pressure, ..NodeReport::default() };
+            node.state = Some(NodeState::observe(node.state.take(), now, report, &node.adaptations).0);
+            limits.push(node.limit() / SECOND);
+        }
+    }
+    limits.dedup();
+    assert_eq!(limits, [200, 180, 162], "by a tenth each");
+}

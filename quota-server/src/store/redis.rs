@@ -14,6 +14,7 @@ mod flush;
 mod index;
 mod line;
 mod link;
+mod loads;
 mod node_codec;
 mod nodes;
 mod pool;

@@ -1,4 +1,4 @@
-/// Why a store may lose what never expires: what operators say. The label of a metric, too.
+/// Why a store may lose what it holds before its time: usage, limits of nodes, what operators say. The label of a metric, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Risk {
     /// It evicts keys when it is full.
@@ -43,7 +43,7 @@ impl Risk {
     /// What is wrong, and what would be right.
     pub const fn in_words(self) -> &'static str {
         match self {
-            Self::Eviction => "maxmemory-policy may evict what never expires: set noeviction",
+            Self::Eviction => "maxmemory-policy may evict what is still needed: set noeviction",
             Self::Persistence => {
                 "neither appendonly nor save is set, and a restart forgets: set appendonly yes"
             }

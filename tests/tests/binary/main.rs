@@ -9,4 +9,5 @@ mod reload;
 mod secrets;
 mod starting;
 mod stopping;
+mod storm;
 mod traces;

@@ -8,3 +8,4 @@ mod fileserver_killed;
 mod log;
 mod partition;
 mod service_killed;
+mod spender_killed;

@@ -1,6 +1,7 @@
 //! Real git against the example fileserver, which asks a real quota-server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod slow;
 mod world;
 
 use quota_tests::redis::{RedisCluster, RedisSentinel, RedisServer};
@@ -85,4 +86,20 @@ async fn a_push_admitted_just_below_the_limit_finishes_and_the_next_is_refused()
     let push = world.commit_and_push(&work, "pusher").await;
     assert!(!push.succeeded);
     assert!(push.terminal.contains("remote: user pusher is over its CPU quota"), "{}", push.terminal);
+}
+
+/// Only who is in front of it could know better, and nobody is.
+#[tokio::test]
+async fn f27_a_fileserver_charges_who_is_connected_and_not_whom_a_header_names() {
+    let world = World::start(MEMORY, "100s").await;
+    let headers = ["X-Forwarded-For: 203.0.113.50, 127.0.0.9", "Forwarded: for=203.0.113.50"];
+    let headers = headers.map(|header| format!("http.extraHeader={header}"));
+    let clone = world.clone_of("project.git", "u", &headers.each_ref().map(String::as_str)).await;
+    assert!(clone.succeeded, "{}", clone.terminal);
+    world.until_used("u", 0.001).await;
+    let used = async |ip: &str| {
+        world.server.http.account("ip", ip).await.json()["resources"]["cpu"]["used"].as_f64().unwrap()
+    };
+    assert!(used("127.0.0.1").await > 0.0);
+    assert_eq!((used("203.0.113.50").await, used("127.0.0.9").await), (0.0, 0.0));
 }

@@ -14,10 +14,13 @@ use tempfile::TempDir;
 const FILES: usize = 60;
 const FILE_BYTES: usize = 20_000;
 
+/// The repository that there always is.
+const PROJECT: &str = "project.git";
+
 pub(crate) struct World {
     pub(crate) server: ServerProcess,
     _fileserver: Process,
-    address: String,
+    pub(crate) address: String,
     folder: TempDir,
 }
 
@@ -31,13 +34,23 @@ impl World {
             ("QUOTA__LIMITS__USER__CPU__MAX", user_cpu),
         ];
         settings.extend([("QUOTA__LIMITS__REPO__CPU__MODE", "off"), ("QUOTA__LIMITS__IP__CPU__MODE", "off")]);
-        let server = ServerProcess::start(&settings).await;
-        let folder = tempfile::tempdir().unwrap();
-        repository(folder.path()).await;
+        Self::with(&settings, "").await
+    }
 
+    /// Everything, with these settings of the service, and these of the fileserver.
+    pub(crate) async fn with(settings: &[(&str, &str)], of_fileserver: &str) -> Self {
+        let server = ServerProcess::start(settings).await;
+        let folder = tempfile::tempdir().unwrap();
+        repository(folder.path(), PROJECT, FILES, FILE_BYTES).await;
+        leave_a_trace(folder.path());
+
+        let file = folder.path().join("settings.toml");
+        fs::write(&file, of_fileserver).unwrap();
         let mut fileserver = Program::of_workspace("examples/git_fileserver")
             .args(["--listen", "127.0.0.1:0", "--node", "gitaly-01", "--root"])
             .arg(folder.path().join("root"))
+            .arg("--config")
+            .arg(file)
             .args(["--quota-server", &format!("http://{}", server.grpc_address())])
             .start();
         let line = fileserver.wait_for_line("listening on http://").await;
@@ -45,18 +58,31 @@ impl World {
         Self { server, _fileserver: fileserver, address, folder }
     }
 
+    /// One more bare repository, with so many incompressible files of so many bytes. Returns its one commit.
+    pub(crate) async fn add(&self, repo: &str, files: usize, bytes: usize) -> String {
+        repository(self.folder.path(), repo, files, bytes).await
+    }
+
     /// Clones the repository, into a folder that is gone afterwards.
     pub(crate) async fn clone_as(&self, user: &str) -> Git {
+        self.clone_of(PROJECT, user, &[]).await
+    }
+
+    /// Clones a repository, with more settings of git such as `http.extraHeader=X: y`.
+    pub(crate) async fn clone_of(&self, repo: &str, user: &str, settings: &[&str]) -> Git {
         let target = tempfile::tempdir_in(self.folder.path()).unwrap();
-        git(target.path(), &["clone", &self.url(user), "clone"]).await
+        let url = self.url(repo, user);
+        let settings = settings.iter().flat_map(|setting| ["-c", setting]);
+        let args: Vec<&str> = settings.chain(["clone", &url, "clone"]).collect();
+        git(target.path(), &args).await
     }
 
     /// A working copy of the repository that pushes as `user`; made without asking the fileserver.
     pub(crate) async fn work(&self, user: &str) -> PathBuf {
-        let root = self.folder.path().join("root/project.git");
+        let root = self.folder.path().join("root").join(PROJECT);
         let work = self.folder.path().join("work");
         succeed(self.folder.path(), &["clone", root.to_str().unwrap(), "work"]).await;
-        succeed(&work, &["remote", "set-url", "origin", &self.url(user)]).await;
+        succeed(&work, &["remote", "set-url", "origin", &self.url(PROJECT, user)]).await;
         work
     }
 
@@ -85,26 +111,30 @@ impl World {
         until(PATIENCE, &what, async || (self.used(user).await >= least).then_some(())).await;
     }
 
-    fn url(&self, user: &str) -> String {
-        format!("http://{user}:any@{}/project.git", self.address)
+    fn url(&self, repo: &str, user: &str) -> String {
+        format!("http://{user}:any@{}/{repo}", self.address)
     }
 }
 
-/// A bare repository whose hook leaves a trace.
-async fn repository(folder: &Path) {
-    let source = folder.join("source");
+/// A bare repository in `root`, with so many incompressible files. Returns its one commit.
+async fn repository(folder: &Path, name: &str, files: usize, bytes: usize) -> String {
+    let source = folder.join(format!("source-{name}"));
     fs::create_dir(&source).unwrap();
     let mut random = fastrand::Rng::with_seed(7);
-    for file in 0..FILES {
-        let bytes: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(FILE_BYTES).collect();
+    for file in 0..files {
+        let bytes: Vec<u8> = std::iter::repeat_with(|| random.u8(..)).take(bytes).collect();
         fs::write(source.join(file.to_string()), bytes).unwrap();
     }
     succeed(&source, &["init", "--initial-branch", "main"]).await;
     succeed(&source, &["add", "."]).await;
     succeed(&source, &["commit", "-m", "files"]).await;
-    succeed(folder, &["clone", "--bare", "source", "root/project.git"]).await;
+    succeed(folder, &["clone", "--bare", source.to_str().unwrap(), &format!("root/{name}")]).await;
+    git(&source, &["rev-parse", "HEAD"]).await.terminal.trim().to_owned()
+}
 
-    let hook = folder.join("root/project.git/hooks/post-receive");
+/// By its hook, once something is pushed.
+fn leave_a_trace(folder: &Path) {
+    let hook = folder.join("root").join(PROJECT).join("hooks/post-receive");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     fs::write(&hook, format!("#!/bin/sh\ncat >/dev/null\ntouch '{}'\n", folder.join("hook-ran").display()))
         .unwrap();

@@ -2,6 +2,7 @@
 //! nothing for others, and leaves the server standing.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
+mod addresses;
 mod bodies;
 mod large;
 mod messages;

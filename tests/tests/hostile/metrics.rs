@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use fastrand::Rng;
+use futures::future::join_all;
 use quota_tests::process::Program;
+use quota_tests::server::{MEMORY, TestServer};
 use serde_json::{Value, json};
 
 use crate::victim::Victim;
 
 const NAMES: usize = 2000;
+
+/// KiB that the memory of a server may be larger for many names that it has heard once.
+const MOST_GROWN: u64 = 16 << 10;
 
 /// The series of a scrape: what comes before the value on each line that is no comment.
 fn series(text: &str) -> BTreeSet<String> {
@@ -27,15 +33,15 @@ async fn assert_well_formed(text: &str) {
     assert!(status.success(), "{}{}", promtool.stdout(), promtool.stderr());
 }
 
-fn name(number: usize) -> String {
-    let odd =
+fn odd(number: usize) -> String {
+    let names =
         ["MacBook 14\" r/w", "a\\\\b", "é", "{}", "le=\"+Inf\"", "# HELP", "\\n", "💥", "\u{2028}", "x"];
-    format!("{} {number}", odd[number % odd.len()])
+    format!("{} {number}", names[number % names.len()])
 }
 
 fn accounts(number: usize) -> Value {
     let ip = format!("198.51.{}.{}", number / 250, number % 250);
-    json!({ "repo": name(number), "user": name(number), "ip": ip })
+    json!({ "repo": odd(number), "user": odd(number), "ip": ip })
 }
 
 /// One of everything that is counted, so that what comes later is only more of it.
@@ -77,23 +83,23 @@ async fn f28_names_and_paths_make_no_series() {
     }
     for number in 0..NAMES {
         let check = json!({
-            "node": format!("node-{number} {}", name(number)), "rpc": format!("/svc/{}", name(number)),
+            "node": format!("node-{number} {}", odd(number)), "rpc": format!("/svc/{}", odd(number)),
             "accounts": accounts(number),
         });
         assert_eq!(http.post("/v1/check", &check).await.status, 429);
         if number % 10 == 0 {
-            let check = json!({ "class": name(number), "accounts": accounts(number) });
+            let check = json!({ "class": odd(number), "accounts": accounts(number) });
             assert_eq!(http.post("/v1/check", &check).await.status, 400);
             let check = json!({ "accounts": { "user": format!("line\n{number}") } });
             assert_eq!(http.post("/v1/check", &check).await.status, 400);
             assert_eq!(http.get(&format!("/random-{number}/\"{number}%0a")).await.status, 404);
-            assert_eq!(http.account("user", &name(number)).await.status, 200);
+            assert_eq!(http.account("user", &odd(number)).await.status, 200);
         }
     }
 
     // Nodes are labels where they have a plain name, and no more of them than 256.
     let plain = (0..300).map(|number| format!("gitaly-{number}"));
-    for node in (0..100).map(name).chain(plain) {
+    for node in (0..100).map(odd).chain(plain) {
         assert_eq!(http.post("/v1/pressure", &json!({ "node": node, "cpu": 0.5 })).await.status, 200);
     }
     let after = http.get("/metrics").await;
@@ -107,4 +113,79 @@ async fn f28_names_and_paths_make_no_series() {
     assert_eq!(others, series(before.text()));
     assert!(after.body.len() < 1 << 20, "{} bytes", after.body.len());
     victim.assert_sound().await;
+}
+
+/// What the server has in memory, in KiB.
+fn resident(victim: &Victim) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", victim.server.process.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Reports of as many repositories, users and addresses as there are numbers, and asks for paths that nobody serves.
+async fn name(victim: &Victim, numbers: std::ops::Range<usize>, paths: usize) {
+    let http = &victim.server.http;
+    let charges: Vec<Value> = numbers
+        .map(|number| {
+            let [high, low] = [number / 250, number % 250];
+            let ip = format!("198.{}.{}.{low}", high / 250, high % 250);
+            json!({ "accounts": { "repo": odd(number), "user": odd(number), "ip": ip }, "cost": { "cpu": 0.1 } })
+        })
+        .collect();
+    for charges in charges.chunks(1000) {
+        let answer = http.post("/v1/report", &json!({ "charges": charges })).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = Rng::with_seed(seed);
+    let paths: Vec<_> = (0..paths).map(|_| format!("/{:x}/{:x}?{:x}", random.u64(..), random.u64(..), random.u8(..))).collect();
+    for paths in paths.chunks(16) {
+        for answer in join_all(paths.iter().map(|path| http.get(path))).await {
+            assert_eq!(answer.status, 404);
+        }
+    }
+}
+
+/// What is kept of accounts is in Redis.
+#[tokio::test]
+async fn f28_fifty_thousand_names_and_ten_thousand_paths_take_no_series_and_no_memory() {
+    let [_, mut victim] = Victim::each().await;
+    everything_once(&victim).await;
+    let before = victim.server.http.get("/metrics").await;
+    // What is bounded is full.
+    name(&victim, 0..10_000, 2_000).await;
+    let memory = resident(&victim);
+    name(&victim, 10_000..50_000, 8_000).await;
+    let grown = resident(&victim).saturating_sub(memory);
+    println!("{grown} KiB more than {memory} KiB");
+    assert!(grown < MOST_GROWN, "{grown} KiB more than {memory} KiB");
+    let after = victim.server.http.get("/metrics").await;
+    assert_well_formed(after.text()).await;
+    assert_eq!(series(after.text()), series(before.text()));
+    assert!(after.body.len() < 1 << 20, "{} bytes", after.body.len());
+    victim.assert_sound().await;
+}
+
+/// Of all that is a label, an RPC that has a price may have the oddest name.
+#[tokio::test]
+async fn f28_a_quote_a_backslash_and_what_is_no_ascii_are_escaped_and_nothing_else() {
+    let settings = r#"
+        prices."MacBook 14\" r/w" = { cpu = "1ms" }
+        prices.'a\\b\n' = { cpu = "1ms" }
+        prices."é {} # HELP" = { cpu = "1ms" }
+    "#;
+    let server = TestServer::start(MEMORY, settings).await;
+    let of = |rpc: &str| {
+        json!({ "accounts": { "user": "u" }, "cost": { "cpu": 1 }, "rpc": rpc, "finished": true, "wall_seconds": 1 })
+    };
+    let report = json!({ "charges": [of("MacBook 14\" r/w"), of(r"a\\b\n"), of("é {} # HELP")] });
+    let answer = server.http.post("/v1/report", &report).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let metrics = server.http.get("/metrics").await;
+    assert_well_formed(metrics.text()).await;
+    for rpc in [r#"MacBook 14\" r/w"#, r"a\\\\b\\n", "é {} # HELP"] {
+        let line = format!("quota_request_cpu_seconds_count{{rpc=\"{rpc}\"}} 1\n");
+        assert!(metrics.text().contains(&line), "{line}{}", metrics.text());
+    }
 }

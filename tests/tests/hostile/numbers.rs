@@ -1,5 +1,10 @@
 //! Amounts, ages and sequences that are none (F08, F09).
 
+use quota_proto::v1;
+use quota_tests::server::{MEMORY, TestServer};
+use serde_json::json;
+use tonic::Code;
+
 use crate::victim::{ACCOUNTS, Victim};
 
 /// No amount of anything.
@@ -26,6 +31,61 @@ async fn f09_f10_amounts_that_are_none_are_refused_by_name() {
         }
         victim.assert_sound().await;
     }
+}
+
+/// Who has come to a limit stays refused, whatever is sent of him; in gRPC only pressures can be no number at all.
+#[tokio::test]
+async fn f09_who_is_over_a_limit_stays_so_whatever_is_sent() {
+    for mut victim in Victim::each().await {
+        let http = victim.server.http.clone();
+        let saturate = r#"{"charges":[{"accounts":{"user":"over"},"cost":{"cpu":1000}}]}"#;
+        assert_eq!(http.post_bytes("/v1/report", saturate).await.status, 200);
+        let usage = async || http.account("user", "over").await.json()["resources"].clone();
+        let before = usage().await;
+        for amount in NO_AMOUNT.into_iter().chain(TOO_MUCH) {
+            let report = format!(r#"{{"charges":[{{"accounts":{{"user":"over"}},"cost":{{"cpu":{amount}}}}}]}}"#);
+            victim.refuses("/v1/report", report, "charges[0].cost.cpu").await;
+            let check = r#"{"accounts":{"user":"over"}}"#;
+            assert_eq!(http.post_bytes("/v1/check", check).await.status, 429, "{amount}");
+        }
+        assert_eq!(usage().await, before);
+        for pressure in [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, -1e-9] {
+            let pressure = v1::Pressure { cpu: Some(pressure), ..v1::Pressure::default() };
+            let request = v1::ReportPressureRequest {
+                node: "gitaly-01".into(),
+                pressure: Some(pressure),
+                ..v1::ReportPressureRequest::default()
+            };
+            let told = victim.server.grpc.clone().report_pressure(request).await;
+            assert_eq!(told.unwrap_err().code(), Code::InvalidArgument, "{pressure:?}");
+        }
+        assert_eq!(http.get("/v1/nodes").await.json()["nodes"], json!([]));
+        victim.assert_sound().await;
+    }
+}
+
+/// One number, read in every way there is.
+#[tokio::test]
+async fn f08_a_number_is_the_same_over_http_and_grpc_and_in_metrics() {
+    // Of network, within one bucket; a double has all of its digits.
+    const BYTES: u64 = 1_099_511_627_775;
+    const LIMIT: u64 = 54_975_581_388_799;
+    let settings = format!("limits.user.network = {{ initial = \"{LIMIT}B\", max = \"{LIMIT}B\" }}\n");
+    let server = TestServer::start(MEMORY, &settings).await;
+    let charge = json!({ "accounts": { "user": "u" }, "cost": { "network": BYTES, "cpu": 0.001 } });
+    assert_eq!(server.http.post("/v1/report", &json!({ "charges": [charge] })).await.status, 200);
+
+    let http = server.http.account("user", "u").await;
+    let network = &http.json()["resources"]["network"];
+    assert_eq!((network["used"].as_u64(), network["limit"].as_u64()), (Some(BYTES), Some(LIMIT)));
+    let request = v1::GetStandingRequest { kind: v1::Kind::User.into(), id: "u".into(), node: String::new() };
+    let network = server.grpc.clone().get_standing(request).await.unwrap().into_inner().network.unwrap();
+    let limit = network.limit.and_then(|limit| limit.limit);
+    assert_eq!((network.used, limit), (BYTES, Some(v1::limit::Limit::Amount(LIMIT))));
+    let metrics = server.http.get("/metrics").await;
+    let shown = format!("quota_limit{{kind=\"user\",mode=\"shadow\",resource=\"network\"}} {LIMIT}\n");
+    assert!(metrics.text().contains(&shown), "{shown}{}", metrics.text());
+    assert!(!http.text().contains("e+") && !metrics.text().contains("e+"), "{}", http.text());
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use quota_tests::server::{MEMORY, TestServer};
 use quota_tests::wait::{PATIENCE, until};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 const LIMIT: &str = "limits.user.cpu.initial = \"10s\"\n";
@@ -76,4 +77,25 @@ async fn f25_who_waits_as_long_as_told_is_allowed_and_not_before() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn f25_who_is_over_a_limit_that_was_lowered_is_told_when_to_come_back() {
+    let server = TestServer::start(MEMORY, LIMIT).await;
+    let spent = json!({ "charges": [{ "accounts": { "user": "u" }, "cost": { "cpu": 5 } }] });
+    assert_eq!(server.http.post("/v1/report", &spent).await.status, 200);
+    let ask = json!({ "accounts": { "user": "u" }, "price": {} });
+    assert_eq!(server.http.post("/v1/check", &ask).await.status, 200);
+
+    let lower = json!({ "limits": { "cpu": "1s" }, "reason": "an incident" }).to_string();
+    assert_eq!(server.http.account_override(Method::PUT, "user", "u", &lower).await.status, 200);
+    let denied = server.http.post("/v1/check", &ask).await;
+    assert_eq!(denied.status, 429);
+    let (wait, exact) = waits(&denied.json());
+    assert!(exact > 0.0 && exact <= 60.0 && wait >= exact, "{wait} of {exact}");
+    let header: u64 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert_eq!(header, (wait.ceil() as u64).max(1));
+    let backoff = server.http.get("/v1/backoff?user=u").await;
+    let told: u64 = backoff.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=72).contains(&told), "{told}");
 }

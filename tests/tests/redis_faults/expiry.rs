@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use quota_core::{Account, WindowLength};
-use quota_server::store::{Limited, RedisStore, Store, StoreError};
+use quota_core::{
+    Account, Adaptations, Cap, NodeReport, Owner, PerResource, Ratio, SlotTerms, Wanted, WindowLength,
+};
+use quota_server::store::{Limited, RedisStore, SlotCall, Store, StoreError};
 use quota_tests::redis::RedisServer;
 use quota_tests::stores::{Opening, StoreClock};
 use quota_tests::values::{cpu, enforced, giving_back, mark, spending, unlimited, user};
@@ -26,7 +28,18 @@ const KEYS: &str = "local all, forever = redis.call('KEYS', '*'), {}
 
 async fn some_operation(store: &RedisStore, rng: &mut Rng) -> Result<(), StoreError> {
     let account = user(&format!("user-{}", rng.u8(..100)));
-    match rng.u8(..10) {
+    match rng.u8(..12) {
+        10 => {
+            let report = NodeReport { pressure: PerResource::from_fn(|_| Some(Ratio::ONE)), ..NodeReport::default() };
+            let node = format!("node-{}", rng.u8(..10));
+            store.calibrate(&node, &report, &Adaptations::default()).await.map(drop)
+        }
+        11 => {
+            let owner = Owner { holder: "holder".into(), node: "".into() };
+            let wanted = Wanted { owner, lease: rng.u128(..).to_le_bytes(), count: 1, spare: 0, stops: None };
+            let terms = SlotTerms { cap: Cap::Fixed(10), node_cap: None, lasts: Duration::from_millis(120) };
+            store.lease_slots(SlotCall { class: "ci", terms: &terms, pressed: false }, &wanted).await.map(drop)
+        }
         0..3 => admit(store, &account, enforced(rng.u64(..500)), cpu(rng.u64(..100))).await.map(drop),
         3 => store.usage(&[account]).await.map(drop),
         4 => store.probe().await,

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
 mod access;
+mod eviction;
 mod expiry;
 mod idempotency;
 mod keys;
@@ -12,6 +13,7 @@ mod poison;
 mod raw;
 mod safety;
 mod scripts;
+mod shapes;
 mod together;
 
 use quota_core::{Account, Cost, PerResource, Resource};

@@ -1,13 +1,14 @@
-//! F01, F06: a Redis that is frozen, demoted, or reached through connections that are dead.
+//! F01, F05, F06: a Redis that is frozen, demoted, takes no connections, or is reached through ones that are dead.
 
 use std::time::Duration;
 
 use futures::future::join_all;
 use quota_server::store::{Cause, Store};
-use quota_tests::proxy::Proxy;
+use quota_tests::ports::Port;
+use quota_tests::proxy::{Fault, Proxy};
 use quota_tests::redis::RedisServer;
 use quota_tests::stores::Opening;
-use quota_tests::values::{cpu, mark, spending, unlimited, user};
+use quota_tests::values::{cpu, enforced, mark, spending, unlimited, user};
 use quota_tests::wait::{PATIENCE, until};
 use tokio::time::Instant;
 
@@ -32,9 +33,10 @@ async fn f06_every_call_ends_by_its_deadline_and_no_reply_goes_to_another() {
     server.pause().await;
     let started = Instant::now();
     let calls = accounts.iter().map(async |(number, account)| {
-        let call = admit(&store, account, unlimited(), cpu(*number));
-        // Every third caller gives up before the deadline.
-        if number % 3 == 0 { tokio::time::timeout(deadline / 10, call).await.ok() } else { Some(call.await) }
+        // Each has a limit of its own, too.
+        let call = admit(&store, account, enforced(1000 * number), cpu(*number));
+        // Every other caller gives up before the deadline.
+        if number % 2 == 0 { tokio::time::timeout(deadline / 10, call).await.ok() } else { Some(call.await) }
     });
     for answer in join_all(calls).await.into_iter().flatten() {
         let error = answer.expect_err("nobody answers");
@@ -48,12 +50,17 @@ async fn f06_every_call_ends_by_its_deadline_and_no_reply_goes_to_another() {
 
     server.resume().await;
     until(PATIENCE, "decisions return", async || store.probe().await.ok()).await;
-    for (number, account) in &accounts {
+    // All at once, over the connections that were frozen.
+    let told = accounts.iter().map(async |(number, account)| {
         let before = used(&beside, account).await.unwrap();
         assert!(before == 0 || before == *number, "{account} used {before}");
         let told = until(PATIENCE, "a standing", async || used(&store, account).await.ok()).await;
         assert_eq!(told, before, "{account}");
-    }
+        let reached = async || admit(&store, account, enforced(before), cpu(1)).await.ok();
+        let admitted = until(PATIENCE, "a decision", reached).await;
+        assert!(!admitted.allowed, "{account} has just reached a limit of {before}");
+    });
+    join_all(told).await;
     let calls = (0..POOL_SIZE).map(|_| async {
         until(PATIENCE, "every connection serves", async || store.probe().await.ok()).await;
     });
@@ -85,6 +92,50 @@ async fn f06_connections_that_are_dead_are_replaced() {
     })
     .await;
     assert!(timeouts > 0, "the connections were dead");
+}
+
+/// One answer that comes too late is no reason to connect anew.
+#[tokio::test]
+async fn f06_a_spike_of_latency_replaces_no_connection() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::to(server.port()).await;
+    let deadline = Duration::from_secs(1);
+    let store = Opening { deadline, pool_size: 1, ..Opening::default() }.open(&proxy.redis_url());
+    let alice = user("alice");
+    until(PATIENCE, "a decision", async || admit(&store, &alice, unlimited(), cpu(1)).await.ok()).await;
+    let connections = proxy.accepted();
+
+    proxy.set(Fault::Freeze);
+    let error = admit(&store, &alice, unlimited(), cpu(1)).await.expect_err("an answer that is late");
+    assert_eq!(error.cause(), Cause::Timeout, "{error}");
+    proxy.set(Fault::None);
+    until(PATIENCE, "decisions return", async || admit(&store, &alice, unlimited(), cpu(1)).await.ok()).await;
+    assert_eq!(proxy.accepted(), connections);
+}
+
+/// Each attempt is closed as soon as it is made, as by a server that has too many clients.
+#[tokio::test]
+async fn f05_a_redis_that_takes_no_connections_is_not_run_into_and_serves_at_once_when_it_does() {
+    let server = RedisServer::start().await;
+    let (proxy, nobody) = (Proxy::to(server.port()).await, Port::free());
+    let store = Opening { pool_size: 1, ..Opening::default() }.open(&proxy.redis_url());
+    let alice = user("alice");
+    admit(&store, &alice, unlimited(), cpu(1)).await.unwrap();
+
+    proxy.lead_to(nobody.number());
+    proxy.cut();
+    let (before, began, mut errors) = (proxy.accepted(), Instant::now(), 0);
+    while began.elapsed() < Duration::from_secs(1) {
+        let error = admit(&store, &alice, unlimited(), cpu(1)).await.expect_err("no connection");
+        assert_eq!(error.cause(), Cause::Connection, "{error}");
+        errors += 1;
+    }
+    let (attempts, most) = (u128::from(proxy.accepted() - before), began.elapsed().as_millis() / 10 + 1);
+    println!("{attempts} attempts for {errors} calls in {:?}", began.elapsed());
+    assert!((1..=most).contains(&attempts), "{attempts} attempts, {most} at most");
+
+    proxy.lead_to(server.port());
+    assert!(admit(&store, &alice, unlimited(), cpu(1)).await.expect("errors only while it is away").allowed);
 }
 
 /// Those that were closed while nobody used them. Which they are is noticed before they are used.

@@ -1,4 +1,4 @@
-//! A Redis that may lose what operators say is known before it does.
+//! A Redis that may lose what it holds is known before it does.
 
 use quota_server::store::{Danger, Safety, Store};
 use quota_tests::redis::RedisServer;
@@ -20,8 +20,9 @@ async fn f04_settings_are_judged_as_they_are_at_the_moment() {
         ("save", "3600 1", (Danger::No, Danger::No)),
         ("maxmemory-policy", "allkeys-lru", (Danger::Yes, Danger::No)),
         ("save", "", (Danger::Yes, Danger::Yes)),
-        ("maxmemory-policy", "volatile-ttl", (Danger::No, Danger::Yes)),
-        ("appendonly", "yes", (Danger::No, Danger::No)),
+        ("maxmemory-policy", "volatile-ttl", (Danger::Yes, Danger::Yes)),
+        ("appendonly", "yes", (Danger::Yes, Danger::No)),
+        ("maxmemory-policy", "noeviction", (Danger::No, Danger::No)),
     ] {
         server.command("CONFIG", &["SET", setting, value]).await;
         assert_eq!(seen(&store).await, expected, "{setting} {value}");
@@ -36,7 +37,7 @@ async fn who_may_not_ask_does_not_know() {
     assert_eq!(seen(&store).await, (Danger::Unknown, Danger::Unknown));
     let url = server.url();
     let process = ServerProcess::start(&[("QUOTA__STORE__URL", url.as_str())]).await;
-    assert_eq!(process.log("whether the store may lose what operators say is not known").len(), 2);
+    assert_eq!(process.log("whether the store may lose what it holds is not known").len(), 2);
     assert!(!process.http.get("/metrics").await.text().contains("quota_store_unsafe{"));
 }
 
@@ -57,7 +58,7 @@ async fn f04_a_server_warns_in_log_readiness_and_metrics_and_is_ready_neverthele
     let metrics = process.http.get("/metrics").await;
     assert!(metrics.text().contains("quota_store_unsafe{reason=\"eviction\"} 1\n"));
     assert!(metrics.text().contains("quota_store_unsafe{reason=\"persistence\"} 0\n"));
-    let lines = process.log("the store may lose what operators say");
+    let lines = process.log("the store may lose what it holds");
     assert!(lines.len() == 1 && lines[0].contains("reason=\"eviction\""), "{lines:?}");
 
     let process = ServerProcess::start(&[("QUOTA__STORE__URL", MEMORY)]).await;

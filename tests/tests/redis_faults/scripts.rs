@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::join_all;
-use quota_server::store::{Cause, RedisStore, StoreError};
-use quota_tests::redis::RedisServer;
+use quota_server::store::{Cause, Limited, RedisStore, Store, StoreError};
+use quota_tests::redis::{RedisCluster, RedisServer};
 use quota_tests::stores::Opening;
-use quota_tests::values::{cpu, unlimited, user};
+use quota_tests::values::{cpu, mark, spending, unlimited, user};
 use quota_tests::wait::{PATIENCE, until};
 use tokio::task::JoinSet;
 
-use crate::admit;
 use crate::raw::Raw;
+use crate::{admit, report, used};
 
 const POOL_SIZE: usize = 4;
 const CALLERS: usize = 16;
@@ -74,9 +74,36 @@ async fn f02_a_flush_of_the_scripts_is_an_error_to_nobody() {
         raw.run::<()>(&["SCRIPT", "FLUSH"]).await;
         load.goes_on().await;
         let loads = raw.calls("script|load").await;
-        assert!((1..=CALLERS as u64).contains(&loads), "{loads} loads in round {round}");
+        // However many calls are under way.
+        assert!((1..=POOL_SIZE as u64).contains(&loads), "{loads} loads in round {round}");
     }
     load.end().await;
+}
+
+/// Calls that go together: a request's peek and reservations on a Cluster, and a flush of reports.
+#[tokio::test]
+async fn f02_calls_in_one_round_trip_run_though_none_of_their_scripts_is_known() {
+    let cluster = RedisCluster::start().await;
+    let store = Opening::default().connect(&cluster.url()).await.unwrap();
+    let accounts: Vec<_> = (0..20).map(|number| user(&format!("user-{number}"))).collect();
+    let flush = async || {
+        for primary in cluster.primaries() {
+            primary.command("SCRIPT", &["FLUSH"]).await;
+        }
+    };
+    for round in 1..=3 {
+        flush().await;
+        let asked: Vec<_> =
+            accounts.iter().map(|account| Limited { account: account.clone(), bounds: unlimited() }).collect();
+        assert!(store.admit(&asked, cpu(10)).await.unwrap().allowed);
+        flush().await;
+        let entries: Vec<_> = accounts.iter().map(|account| spending(account, &[(0, 1)])).collect();
+        let settled = store.settle(&report(mark("r", round), entries)).await.unwrap();
+        assert_eq!(settled.applied as usize, accounts.len());
+        for account in &accounts {
+            assert_eq!(used(&store, account).await.unwrap(), 11 * round);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

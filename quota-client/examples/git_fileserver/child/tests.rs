@@ -36,7 +36,7 @@ async fn assert_all_reaped(children: &Children) {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_given_up_and_told_so() {
+async fn f29_a_client_that_takes_nothing_is_given_up_and_told_so() {
     let children = Children::new(SHORT);
     let output = run(&children, "exec cat /dev/zero", tokio::io::empty()).await;
     assert_all_reaped(&children).await;

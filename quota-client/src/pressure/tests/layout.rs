@@ -190,6 +190,26 @@ fn f15_without_a_quota_the_machine_is_the_reference() {
     }
 }
 
+#[test]
+fn f15_in_v1_any_negative_quota_is_none_and_a_period_of_0_is_garbage() {
+    let git = "/sys/fs/cgroup/cpu/git";
+    for quota in ["-1\n", "-111\n"] {
+        let files = Fixture::hybrid(false).with(format!("{git}/cpu.cfs_quota_us"), quota);
+        let mut probe = Probe::new(&files);
+        probe.after(0.0);
+        let _files = files.processors(1);
+        let measured = probe.after(1.0);
+        assert_near(measured.of(Signal::Cpu), 0.5);
+        assert_eq!(measured.of(Signal::CpuThrottled), &Err(Absent::Unset));
+        assert_eq!(measured.cpu_millicores, Some(4000), "{quota}");
+    }
+    let files = Fixture::hybrid(false).with(format!("{git}/cpu.cfs_period_us"), "0\n");
+    let measured = Probe::new(&files).after(0.0);
+    assert_failed(measured.of(Signal::Cpu));
+    assert_failed(measured.of(Signal::CpuThrottled));
+    assert_near(measured.of(Signal::Memory), 0.25);
+}
+
 /// Throttled time adds up over CPUs, and must say the same of a small machine and of a large one.
 #[test]
 fn f18_the_throttled_share_is_of_the_cpus_that_the_quota_allows() {

@@ -104,6 +104,22 @@ fn f15_without_a_limit_the_machine_is_the_reference() {
 }
 
 #[test]
+fn f15_in_v1_what_stands_for_no_limit_is_none() {
+    let git = "/sys/fs/cgroup/memory/api/124e";
+    for unlimited in ["-1", "9223372036854771712", "18446744073709551615", "99999999999999999999"] {
+        let files =
+            Fixture::hybrid(false).with(format!("{git}/memory.limit_in_bytes"), format!("{unlimited}\n"));
+        let measured = Probe::new(&files).after(0.0);
+        assert_near(measured.of(Signal::Memory), 0.25);
+        assert_eq!(measured.memory_bytes, Some(64 << 30), "{unlimited}");
+    }
+    for garbage in ["", "\n", "123junk"] {
+        let files = Fixture::hybrid(false).with(format!("{git}/memory.limit_in_bytes"), garbage);
+        assert_failed(&held(&files));
+    }
+}
+
+#[test]
 fn f15_what_is_not_understood_is_absent() {
     for garbage in ["", "\n", "123junk", "5 6"] {
         let files = v2(4_000_000_000, 1, 0).with(format!("{GIT}/memory.max"), garbage);

@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use redis::{RedisError, RedisResult, Value};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::call::Call;
 use super::connector::Connector;
@@ -20,6 +20,11 @@ pub(super) const MOST_CALLS: usize = 1024;
 
 /// How much longer than the call that began it a connection may take to be made: for those who come after it.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// From one connection's making to the next, at least, and by chance up to as much again: so a server that is away or in
+/// trouble is not run into by all that asks for it, and not by all servers at the same moment. Who needs a connection
+/// meanwhile waits for it, so that both together are well below the deadline of a decision.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The way to a server: one connection that all share, made when it is needed, and another when it proves bad.
 #[derive(Clone)]
@@ -37,6 +42,8 @@ struct Inner {
 struct State {
     link: Option<Arc<Link>>,
     making: Option<Making>,
+    /// When the next may be made.
+    next: Option<Instant>,
 }
 
 /// One connection in the making, which all wait for who need one.
@@ -77,19 +84,20 @@ impl Line {
             if let Some(link) = state.link.as_ref().filter(|link| link.is_fresh()) {
                 return Ok(Arc::clone(link));
             }
-            let link = state.link.take();
-            state.making.get_or_insert_with(|| self.make(link, end)).clone()
+            let State { link, making, next } = &mut *state;
+            making.get_or_insert_with(|| self.make(link.take(), *next, end)).clone()
         };
         making.await
     }
 
     /// By a task of its own, so that it goes on when who began it has given up.
-    fn make(&self, link: Option<Arc<Link>>, end: Instant) -> Making {
+    fn make(&self, link: Option<Arc<Link>>, begin: Option<Instant>, end: Instant) -> Making {
         let inner = Arc::clone(&self.0);
         let task = tokio::spawn(async move {
-            let made = inner.proven_or_new(link, end + GRACE).await;
+            let made = inner.proven_or_new(link, begin, end + GRACE).await;
             let mut state = inner.state.lock();
-            *state = State { link: made.as_ref().ok().cloned(), making: None };
+            let next = Some(Instant::now() + PAUSE.mul_f64(1.0 + fastrand::f64()));
+            *state = State { link: made.as_ref().ok().cloned(), making: None, next };
             made
         });
         task.map(|made| made.unwrap_or_else(|_| Err(broken("the connection's task ended")))).boxed().shared()
@@ -105,11 +113,19 @@ impl Line {
 }
 
 impl Inner {
-    async fn proven_or_new(&self, link: Option<Arc<Link>>, end: Instant) -> RedisResult<Arc<Link>> {
+    async fn proven_or_new(
+        &self,
+        link: Option<Arc<Link>>,
+        begin: Option<Instant>,
+        end: Instant,
+    ) -> RedisResult<Arc<Link>> {
         if let Some(link) = link.filter(|link| !link.is_closed())
             && matches!(timeout(self.patience, link.ping()).await, Ok(Ok(())))
         {
             return Ok(link);
+        }
+        if let Some(begin) = begin {
+            sleep_until(begin).await;
         }
         let made = timeout_at(end, self.connector.connect()).await;
         made.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into())).map(Arc::new)

@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection, SendError};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, PushInfo, PushKind, RedisResult, ServerErrorKind, Value,
+    AsyncConnectionConfig, Client, ErrorKind, PushInfo, PushKind, RedisResult, ServerErrorKind, Value,
 };
 use tokio::time::Instant;
 
 use super::call::Call;
+use super::loads::Loads;
+
+/// How often the scripts of a call are loaded: one may be forgotten again before the call arrives.
+const MOST_LOADS: usize = 2;
 
 /// A connection that answered so recently is used as it is.
 const FRESH: Duration = Duration::from_secs(1);
@@ -17,6 +21,7 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(super) struct Link {
     connection: MultiplexedConnection,
     heard: Arc<Heard>,
+    loads: Loads,
 }
 
 /// What is known of the other side.
@@ -51,7 +56,7 @@ impl Link {
         let config = config.clone().set_push_sender(Arc::clone(&heard));
         let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         heard.answered();
-        Ok(Self { connection, heard })
+        Ok(Self { connection, heard, loads: Loads::default() })
     }
 
     /// Whether it may be used as it is.
@@ -70,19 +75,29 @@ impl Link {
         self.answer(redis::cmd("PING").query_async(&mut self.connection.clone())).await
     }
 
-    /// Runs calls in one round trip, as ones that a node has sent where they are `asking`; in a second one those whose script
-    /// the server does not know, and has not run.
+    /// Runs calls in one round trip, as ones that a node has sent where they are `asking`; and again those whose script the
+    /// server does not know, and has not run, once it is loaded.
     pub(super) async fn run(
         &self,
         calls: &[&Call<'_>],
         asking: bool,
     ) -> RedisResult<Vec<RedisResult<Value>>> {
-        let mut answers = self.send(Vec::new(), calls, asking).await?;
-        let unknown: Vec<usize> =
-            (0..).zip(&answers).filter(|(_, answer)| is_unknown(answer)).map(|(at, _)| at).collect();
-        if !unknown.is_empty() {
+        let mut loaded = self.loads.ended();
+        let mut answers = self.send(calls, asking).await?;
+        for _ in 0..MOST_LOADS {
+            let unknown: Vec<usize> =
+                (0..).zip(&answers).filter(|(_, answer)| is_unknown(answer)).map(|(at, _)| at).collect();
+            if unknown.is_empty() {
+                break;
+            }
             let again: Vec<&Call<'_>> = unknown.iter().map(|&at| calls[at]).collect();
-            let told = self.send(loads(&again), &again, asking).await?;
+            let told = match self.load(&again, loaded).await {
+                Ok(()) => {
+                    loaded = self.loads.ended();
+                    self.send(&again, asking).await?
+                }
+                Err(error) => vec![Err(error); again.len()],
+            };
             for (at, answer) in unknown.into_iter().zip(told) {
                 answers[at] = answer;
             }
@@ -90,18 +105,23 @@ impl Link {
         Ok(answers)
     }
 
-    /// Sends calls, after what is to be loaded first.
-    async fn send(
-        &self,
-        loads: Vec<Cmd>,
-        calls: &[&Call<'_>],
-        asking: bool,
-    ) -> RedisResult<Vec<RedisResult<Value>>> {
-        let before = loads.len();
-        let mut sent = redis::Pipeline::with_capacity(before + calls.len());
-        for load in loads {
-            sent.add_command(load);
+    /// Makes the server know the scripts of calls that were sent when so many loads had ended.
+    async fn load(&self, calls: &[&Call<'_>], sent: u64) -> RedisResult<()> {
+        for script in calls.iter().filter_map(|call| call.as_script()) {
+            let loading = self.loads.of(script, sent, || {
+                let (mut load, mut connection) = (redis::cmd("SCRIPT"), self.connection.clone());
+                load.arg("LOAD").arg(script.text());
+                async move { load.exec_async(&mut connection).await }
+            });
+            if let Some(loading) = loading {
+                self.answer(loading).await?;
+            }
         }
+        Ok(())
+    }
+
+    async fn send(&self, calls: &[&Call<'_>], asking: bool) -> RedisResult<Vec<RedisResult<Value>>> {
+        let mut sent = redis::Pipeline::with_capacity(calls.len());
         for call in calls {
             if asking {
                 sent.cmd("ASKING");
@@ -110,8 +130,7 @@ impl Link {
         }
         sent.ignore_errors();
         let mut connection = self.connection.clone();
-        let mut told: Vec<RedisResult<Value>> = self.answer(sent.query_async(&mut connection)).await?;
-        told.drain(..before.min(told.len()));
+        let told: Vec<RedisResult<Value>> = self.answer(sent.query_async(&mut connection)).await?;
         // Of ASKING and its call the second.
         Ok(if asking { told.into_iter().skip(1).step_by(2).collect() } else { told })
     }
@@ -131,21 +150,6 @@ impl Link {
 
 fn is_unknown(answer: &RedisResult<Value>) -> bool {
     answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
-}
-
-/// What makes the server know the scripts of calls, each once.
-fn loads(calls: &[&Call<'_>]) -> Vec<Cmd> {
-    let mut digests = Vec::new();
-    let mut loads = Vec::new();
-    for script in calls.iter().filter_map(|call| call.as_script()) {
-        if !digests.contains(&script.digest()) {
-            digests.push(script.digest());
-            let mut load = redis::cmd("SCRIPT");
-            load.arg("LOAD").arg(script.text());
-            loads.push(load);
-        }
-    }
-    loads
 }
 
 impl Heard {

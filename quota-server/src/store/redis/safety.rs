@@ -1,4 +1,4 @@
-//! Whether a Redis may lose what never expires, by what it tells of its settings.
+//! Whether a Redis may lose what it holds before its time, by what it tells of its settings.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,8 @@ fn worst(one: Danger, other: Danger) -> Danger {
 
 fn eviction(info: Option<&str>) -> Danger {
     match field(info, "maxmemory_policy") {
-        Some(policy) if policy == "noeviction" || policy.starts_with("volatile-") => Danger::No,
+        Some("noeviction") => Danger::No,
+        // `volatile-*` spares what operators say alone: usage, marks and limits of nodes expire.
         Some(_) => Danger::Yes,
         None => Danger::Unknown,
     }
@@ -73,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f04_only_policies_that_spare_what_never_expires_are_safe() {
+    fn f04_only_a_redis_that_evicts_nothing_is_safe() {
         for (info, danger) in [
             (Some("used_memory:1\r\nmaxmemory_policy:noeviction\r\n"), Danger::No),
-            (Some("maxmemory_policy:volatile-lru\r\n"), Danger::No),
+            (Some("maxmemory_policy:volatile-lru\r\n"), Danger::Yes),
             (Some("maxmemory_policy:allkeys-lfu\r\n"), Danger::Yes),
             (Some("used_memory:1\r\n"), Danger::Unknown),
             (None, Danger::Unknown),
