@@ -39,12 +39,14 @@ async fn start(url: &str) -> ServerProcess {
 async fn check(servers: &[ServerProcess], user: &str) -> Vec<Vec<Value>> {
     let body = json!({ "accounts": { "user": user }, "price": { "cpu": 1.0 } });
     let of_one = async |server: &ServerProcess| -> Vec<Value> {
-        let answers: Vec<Answer> =
-            join_all((0..CHECKS).map(|_| server.http.post("/v1/check", &body))).await;
-        answers.into_iter().map(|answer| {
-            assert!(matches!(answer.status, 200 | 429), "{}", answer.text());
-            answer.json()
-        }).collect()
+        let answers: Vec<Answer> = join_all((0..CHECKS).map(|_| server.http.post("/v1/check", &body))).await;
+        answers
+            .into_iter()
+            .map(|answer| {
+                assert!(matches!(answer.status, 200 | 429), "{}", answer.text());
+                answer.json()
+            })
+            .collect()
     };
     join_all(servers.iter().map(of_one)).await
 }
@@ -86,7 +88,9 @@ async fn f05_servers_that_lose_redis_together_warn_once_each_and_return_without_
     until(PATIENCE, "every server decides again", async || {
         let answers = check(&servers, "after").await;
         admitted += answers.iter().flatten().filter(|answer| is_admitted(answer)).count();
-        back.extend((0..).zip(&answers).filter(|(_, of_one)| !of_one.iter().any(is_unchecked)).map(|(at, _)| at));
+        back.extend(
+            (0..).zip(&answers).filter(|(_, of_one)| !of_one.iter().any(is_unchecked)).map(|(at, _)| at),
+        );
         (back.len() == servers.len()).then_some(())
     })
     .await;

@@ -33,7 +33,9 @@ const RPC: &str = "/gitaly.SmartHTTPService/PostUploadPackWithSidechannel";
 
 /// Nobody waits: who finds no room is refused.
 fn settings() -> String {
-    format!("[[concurrency]]\nrpc = {RPC:?}\nper = \"repo\"\nlimit = {READERS}\nmax_queue = 0\nmax_wait = \"1s\"\n")
+    format!(
+        "[[concurrency]]\nrpc = {RPC:?}\nper = \"repo\"\nlimit = {READERS}\nmax_queue = 0\nmax_wait = \"1s\"\n"
+    )
 }
 
 /// Begins a clone of a repository with this one commit, and goes on to read it slowly until it is dropped.
@@ -61,7 +63,17 @@ async fn read_slowly(world: &World, repo: &str, commit: &str, user: &str, reader
 /// A figure of the fileserver, as it last showed it.
 async fn figure(world: &World, name: &str, label: &str) -> Option<f64> {
     let url = format!("http://{}/-/metrics", world.address);
-    let text = reqwest::Client::builder().no_proxy().build().unwrap().get(url).send().await.ok()?.text().await.ok()?;
+    let text = reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .unwrap()
+        .get(url)
+        .send()
+        .await
+        .ok()?
+        .text()
+        .await
+        .ok()?;
     let is_it = |series: &str| series.starts_with(name) && series.contains(RPC) && series.contains(label);
     let value = text.lines().filter_map(|line| line.rsplit_once(' ')).find(|(series, _)| is_it(series));
     value.map(|(_, value)| value.parse().unwrap())
@@ -98,7 +110,10 @@ async fn f29_neither_slow_readers_nor_many_clones_of_one_repository_hold_up_anot
         (began.elapsed() < Duration::from_secs(1)).then(|| began.elapsed())
     })
     .await;
-    println!("beside {READERS} slow readers, {} CPU-seconds in all, a clone took {took:?}", standing["resources"]["cpu"]["used"]);
+    println!(
+        "beside {READERS} slow readers, {} CPU-seconds in all, a clone took {took:?}",
+        standing["resources"]["cpu"]["used"]
+    );
 
     // And one is cloned by many, until it is over its limit.
     let little = json!({ "limits": { "cpu": "100ms" }, "reason": "a test" }).to_string();

@@ -54,9 +54,8 @@ async fn kept(redis: &RedisServer) -> BTreeSet<String> {
 }
 
 fn keys(accounts: &[(Kind, &str)]) -> BTreeSet<String> {
-    let key = |(kind, id): &(Kind, &str)| {
-        format!("q1:{{{}}}", Account::from_spelling(*kind, id).unwrap().key())
-    };
+    let key =
+        |(kind, id): &(Kind, &str)| format!("q1:{{{}}}", Account::from_spelling(*kind, id).unwrap().key());
     accounts.iter().map(key).collect()
 }
 

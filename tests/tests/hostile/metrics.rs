@@ -139,7 +139,9 @@ async fn name(victim: &Victim, numbers: std::ops::Range<usize>, paths: usize) {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);
-    let paths: Vec<_> = (0..paths).map(|_| format!("/{:x}/{:x}?{:x}", random.u64(..), random.u64(..), random.u8(..))).collect();
+    let paths: Vec<_> = (0..paths)
+        .map(|_| format!("/{:x}/{:x}?{:x}", random.u64(..), random.u64(..), random.u8(..)))
+        .collect();
     for paths in paths.chunks(16) {
         for answer in join_all(paths.iter().map(|path| http.get(path))).await {
             assert_eq!(answer.status, 404);
@@ -176,9 +178,7 @@ async fn f28_a_quote_a_backslash_and_what_is_no_ascii_are_escaped_and_nothing_el
         prices."é {} # HELP" = { cpu = "1ms" }
     "#;
     let server = TestServer::start(MEMORY, settings).await;
-    let of = |rpc: &str| {
-        json!({ "accounts": { "user": "u" }, "cost": { "cpu": 1 }, "rpc": rpc, "finished": true, "wall_seconds": 1 })
-    };
+    let of = |rpc: &str| json!({ "accounts": { "user": "u" }, "cost": { "cpu": 1 }, "rpc": rpc, "finished": true, "wall_seconds": 1 });
     let report = json!({ "charges": [of("MacBook 14\" r/w"), of(r"a\\b\n"), of("é {} # HELP")] });
     let answer = server.http.post("/v1/report", &report).await;
     assert_eq!(answer.status, 200, "{}", answer.text());

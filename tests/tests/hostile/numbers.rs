@@ -43,7 +43,8 @@ async fn f09_who_is_over_a_limit_stays_so_whatever_is_sent() {
         let usage = async || http.account("user", "over").await.json()["resources"].clone();
         let before = usage().await;
         for amount in NO_AMOUNT.into_iter().chain(TOO_MUCH) {
-            let report = format!(r#"{{"charges":[{{"accounts":{{"user":"over"}},"cost":{{"cpu":{amount}}}}}]}}"#);
+            let report =
+                format!(r#"{{"charges":[{{"accounts":{{"user":"over"}},"cost":{{"cpu":{amount}}}}}]}}"#);
             victim.refuses("/v1/report", report, "charges[0].cost.cpu").await;
             let check = r#"{"accounts":{"user":"over"}}"#;
             assert_eq!(http.post_bytes("/v1/check", check).await.status, 429, "{amount}");

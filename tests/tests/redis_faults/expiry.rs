@@ -30,7 +30,8 @@ async fn some_operation(store: &RedisStore, rng: &mut Rng) -> Result<(), StoreEr
     let account = user(&format!("user-{}", rng.u8(..100)));
     match rng.u8(..12) {
         10 => {
-            let report = NodeReport { pressure: PerResource::from_fn(|_| Some(Ratio::ONE)), ..NodeReport::default() };
+            let report =
+                NodeReport { pressure: PerResource::from_fn(|_| Some(Ratio::ONE)), ..NodeReport::default() };
             let node = format!("node-{}", rng.u8(..10));
             store.calibrate(&node, &report, &Adaptations::default()).await.map(drop)
         }
@@ -38,7 +39,10 @@ async fn some_operation(store: &RedisStore, rng: &mut Rng) -> Result<(), StoreEr
             let owner = Owner { holder: "holder".into(), node: "".into() };
             let wanted = Wanted { owner, lease: rng.u128(..).to_le_bytes(), count: 1, spare: 0, stops: None };
             let terms = SlotTerms { cap: Cap::Fixed(10), node_cap: None, lasts: Duration::from_millis(120) };
-            store.lease_slots(SlotCall { class: "ci", terms: &terms, pressed: false }, &wanted).await.map(drop)
+            store
+                .lease_slots(SlotCall { class: "ci", terms: &terms, pressed: false }, &wanted)
+                .await
+                .map(drop)
         }
         0..3 => admit(store, &account, enforced(rng.u64(..500)), cpu(rng.u64(..100))).await.map(drop),
         3 => store.usage(&[account]).await.map(drop),

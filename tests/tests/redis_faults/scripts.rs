@@ -93,8 +93,10 @@ async fn f02_calls_in_one_round_trip_run_though_none_of_their_scripts_is_known()
     };
     for round in 1..=3 {
         flush().await;
-        let asked: Vec<_> =
-            accounts.iter().map(|account| Limited { account: account.clone(), bounds: unlimited() }).collect();
+        let asked: Vec<_> = accounts
+            .iter()
+            .map(|account| Limited { account: account.clone(), bounds: unlimited() })
+            .collect();
         assert!(store.admit(&asked, cpu(10)).await.unwrap().allowed);
         flush().await;
         let entries: Vec<_> = accounts.iter().map(|account| spending(account, &[(0, 1)])).collect();
