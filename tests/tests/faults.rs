@@ -21,6 +21,9 @@ const SCALE: Scale = Scale {
 /// Far above the deadlines, and far below what waiting for the fault's end would take.
 const BOUND: Duration = Duration::from_secs(2);
 
+/// How long after a fault decisions may be away.
+const BACK: Duration = Duration::from_secs(5);
+
 async fn run(scenario: Scenario, scale: &Scale) -> Outcome {
     let outcome = scenario.run(scale).await;
     eprintln!("{}: {outcome:#?}", scenario.name());
@@ -54,12 +57,13 @@ async fn a_redis_that_syncs_once_a_second_loses_the_last_seconds_at_most() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f01_a_primary_that_is_demoted_is_left_for_the_new_one() {
     let outcome = run(Scenario::RedisDemoted, &SCALE).await;
-    assert!(outcome.unchecked > 0);
+    assert!(outcome.unchecked > 0 && outcome.readonly > 0 && outcome.back_after < BACK);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f01_a_primary_that_hands_over_loses_nothing() {
-    run(Scenario::RedisHandedOver, &SCALE).await;
+    let outcome = run(Scenario::RedisHandedOver, &SCALE).await;
+    assert!(outcome.back_after < BACK);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,7 +99,8 @@ async fn a_node_of_a_cluster_that_is_killed_is_left_for_its_replica() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f01_a_node_of_a_cluster_that_hands_over_loses_nothing() {
-    run(Scenario::ClusterNodeHandedOver, &SCALE).await;
+    let outcome = run(Scenario::ClusterNodeHandedOver, &SCALE).await;
+    assert!(outcome.back_after < BACK);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

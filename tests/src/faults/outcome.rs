@@ -17,6 +17,8 @@ pub struct Outcome {
     pub client_wait: Duration,
     /// From the fault's end until the store had decided for every caller.
     pub back_after: Duration,
+    /// How often a server was refused by a Redis that takes no writes, by the metrics of those that still run.
+    pub readonly: u64,
     /// What the servers warned of.
     pub warnings: Vec<String>,
     /// What the bookkeeper found.

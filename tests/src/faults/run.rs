@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::time::Instant;
 
 use super::book::Books;
@@ -106,6 +107,14 @@ impl Run {
     }
 }
 
+/// 0 where it has ended.
+async fn readonly(server: &ServerProcess) -> u64 {
+    let Ok(metrics) = server.http.try_get("/metrics").await else { return 0 };
+    let of_store = metrics.text().lines().filter_map(|line| line.strip_prefix("quota_store_errors_total{"));
+    let counts = of_store.filter(|series| series.starts_with("cause=\"readonly\""));
+    counts.filter_map(|series| series.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+}
+
 impl Settled {
     /// The second server, which no fault ends.
     pub fn http(&self) -> &Http {
@@ -122,6 +131,7 @@ impl Settled {
             api_wait: self.books.longest_wait(false),
             client_wait: self.books.longest_wait(true),
             back_after,
+            readonly: join_all(self.servers.iter().map(readonly)).await.into_iter().sum(),
             warnings: self.servers.iter().flat_map(|server| server.log("WARN")).collect(),
             balance: self.books.compare(self.http()).await,
             may_lose_since,
