@@ -89,7 +89,7 @@ fn a_charge_knows_its_age() {
 }
 
 #[test]
-fn the_oldest_are_dropped_and_counted_beyond_the_bound() {
+fn f24_the_oldest_are_dropped_and_counted_beyond_the_bound() {
     let (mut pending, now) = (Pending::default(), Instant::now());
     for at in 0..MAX_PENDING + 10 {
         pending.add(spent(&format!("user-{at}"), at as u64), now);
@@ -104,7 +104,7 @@ fn the_oldest_are_dropped_and_counted_beyond_the_bound() {
 }
 
 #[test]
-fn what_is_older_than_a_window_is_dropped_and_counted() {
+fn f24_what_is_older_than_a_window_is_dropped_and_counted() {
     let (mut pending, now) = (Pending::default(), Instant::now());
     pending.add(spent("alice", 1), now);
     pending.close(now);
