@@ -58,9 +58,12 @@ impl World {
         Self { server, _fileserver: fileserver, address, folder }
     }
 
-    /// One more bare repository, with so many incompressible files of so many bytes. Returns its one commit.
+    /// One more bare repository, with so many incompressible files of so many bytes, packed: a clone costs next to nothing.
+    /// Returns its one commit.
     pub(crate) async fn add(&self, repo: &str, files: usize, bytes: usize) -> String {
-        repository(self.folder.path(), repo, files, bytes).await
+        let commit = repository(self.folder.path(), repo, files, bytes).await;
+        succeed(&self.folder.path().join("root").join(repo), &["repack", "-a", "-d"]).await;
+        commit
     }
 
     /// Clones the repository, into a folder that is gone afterwards.

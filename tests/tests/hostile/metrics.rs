@@ -13,7 +13,7 @@ use crate::victim::Victim;
 const NAMES: usize = 2000;
 
 /// KiB that the memory of a server may be larger for many names that it has heard once.
-const MOST_GROWN: u64 = 16 << 10;
+const MOST_GROWN: u64 = 8 << 10;
 
 /// The series of a scrape: what comes before the value on each line that is no comment.
 fn series(text: &str) -> BTreeSet<String> {
@@ -164,7 +164,11 @@ async fn f28_fifty_thousand_names_and_ten_thousand_paths_take_no_series_and_no_m
     assert!(grown < MOST_GROWN, "{grown} KiB more than {memory} KiB");
     let after = victim.server.http.get("/metrics").await;
     assert_well_formed(after.text()).await;
-    assert_eq!(series(after.text()), series(before.text()));
+    // An operation on Redis is shown from when it is first done, which some are in the background.
+    let [before, after_it] = [before.text(), after.text()].map(|text| {
+        series(text).into_iter().filter(|series| !series.contains("operation=\"")).collect::<BTreeSet<_>>()
+    });
+    assert_eq!(after_it, before);
     assert!(after.body.len() < 1 << 20, "{} bytes", after.body.len());
     victim.assert_sound().await;
 }

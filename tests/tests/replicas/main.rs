@@ -126,6 +126,14 @@ async fn f03_a_report_sent_many_times_at_once_counts_once() {
     let answers = join_all((0..40).map(|number| report(&servers[number % 2], &body))).await;
     assert_eq!(answers.iter().filter(|answer| answer["duplicate"] == false).count(), 1);
     assert_eq!(used(&servers[0], "user", "u").await, 10.0);
+    let mut duplicates = 0;
+    for server in &servers {
+        let metrics = server.http.get("/metrics").await;
+        let mut counts =
+            metrics.text().lines().filter_map(|line| line.strip_prefix("quota_reports_duplicate_total "));
+        duplicates += counts.next().unwrap().parse::<u32>().unwrap();
+    }
+    assert_eq!(duplicates, 39);
 }
 
 #[tokio::test]
