@@ -1,12 +1,14 @@
 //! Metrics under hostile names: the scrape stays whole, and as small as it was (F28).
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use fastrand::Rng;
-use futures::future::join_all;
 use quota_tests::process::Program;
 use quota_tests::server::{MEMORY, TestServer};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 
 use crate::victim::Victim;
 
@@ -136,17 +138,33 @@ async fn name(victim: &Victim, numbers: std::ops::Range<usize>, paths: usize) {
         let answer = http.post("/v1/report", &json!({ "charges": charges })).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
+    ask_for_nothing(http.address(), paths).await;
+}
+
+/// One behind the other on a connection, without waiting for answers.
+async fn ask_for_nothing(address: SocketAddr, paths: usize) {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);
-    let paths: Vec<_> = (0..paths)
-        .map(|_| format!("/{:x}/{:x}?{:x}", random.u64(..), random.u64(..), random.u8(..)))
-        .collect();
-    for paths in paths.chunks(16) {
-        for answer in join_all(paths.iter().map(|path| http.get(path))).await {
-            assert_eq!(answer.status, 404);
+    let (reader, mut writer) = TcpStream::connect(address).await.unwrap().into_split();
+    let asking = async {
+        for path in 1..=paths {
+            let last = if path == paths { "connection: close\r\n" } else { "" };
+            let [one, other, query] = [random.u64(..), random.u64(..), random.u64(..)];
+            let request = format!("GET /{one:x}/{other:x}?{query:x} HTTP/1.1\r\nhost: quota\r\n{last}\r\n");
+            writer.write_all(request.as_bytes()).await.unwrap();
         }
-    }
+    };
+    let hearing = async {
+        let mut lines = BufReader::new(reader).lines();
+        let mut answers = 0;
+        while let Some(line) = lines.next_line().await.unwrap() {
+            // A body without a line break stands before the next answer.
+            answers += line.matches("HTTP/1.1 404 ").count();
+        }
+        answers
+    };
+    assert_eq!(tokio::join!(asking, hearing).1, paths);
 }
 
 /// What is kept of accounts is in Redis.
