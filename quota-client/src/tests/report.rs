@@ -136,7 +136,7 @@ async fn a_report_goes_to_the_endpoint_that_works() {
 async fn a_report_that_is_refused_is_given_up_at_once() {
     let fake = Fake::start().await;
     let client = builder([&fake]).build().unwrap();
-    let codes = [Code::InvalidArgument, Code::PermissionDenied, Code::Unauthenticated].map(Report::Fail);
+    let codes = [Code::InvalidArgument, Code::PermissionDenied].map(Report::Fail);
     for (lost, answer) in (1..).zip(codes.into_iter().chain([Report::Refuse(0)])) {
         fake.answers_reports([answer]);
         client.meter(&fetch()).sent(10);
@@ -146,7 +146,18 @@ async fn a_report_that_is_refused_is_given_up_at_once() {
     client.meter(&fetch()).sent(10);
     assert!(client.shutdown(LONG).await);
     let sequences: Vec<_> = fake.heard().reports.iter().map(|report| report.sequence).collect();
-    assert_eq!(sequences, [1, 2, 3, 4, 5]);
+    assert_eq!(sequences, [1, 2, 3, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_whose_token_the_service_knows_no_more_is_sent_again_with_the_next() {
+    let fake = Fake::start().await;
+    let client = builder([&fake]).build().unwrap();
+    fake.answers_reports([Report::Fail(Code::Unauthenticated)]);
+    client.meter(&fetch()).sent(10);
+    assert!(client.shutdown(LONG).await);
+    let stats = client.stats();
+    assert_eq!((stats.reports_sent, stats.reports_resent, stats.charges_lost), (1, 1, 0));
 }
 
 /// One report of three charges, of 1, 10 and 100 bytes.
