@@ -108,7 +108,7 @@ impl Run {
 }
 
 /// 0 where it has ended.
-async fn readonly(server: &ServerProcess) -> u64 {
+pub(super) async fn readonly(server: &ServerProcess) -> u64 {
     let Ok(metrics) = server.http.try_get("/metrics").await else { return 0 };
     let of_store = metrics.text().lines().filter_map(|line| line.strip_prefix("quota_store_errors_total{"));
     let counts = of_store.filter(|series| series.starts_with("cause=\"readonly\""));

@@ -4,11 +4,12 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use super::counters::Counters;
 use super::load::{Load, Way};
-use super::run::settings;
+use super::run::{readonly, settings};
 use super::slots::{CAP, CLASS, SlotCallers};
 use super::{Outcome, Scale};
 use crate::http::Http;
@@ -206,6 +207,7 @@ impl Storm {
             api_wait: books.longest_wait(false),
             client_wait: books.longest_wait(true),
             back_after: longest_without,
+            readonly: join_all(places.iter().map(|place| readonly(&place.server))).await.into_iter().sum(),
             warnings: places.iter().flat_map(|place| place.server.log("WARN")).collect(),
             balance: books.compare(http).await,
             may_lose_since: None,
