@@ -4,9 +4,9 @@ mod body;
 mod deadline;
 mod endable;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use http::HeaderMap;
@@ -169,7 +169,7 @@ async fn admit(
             let slot = client.slot(&request, deadline).await?;
             match client.admit(&request).await {
                 Decision::Allow(admission) => {
-                    let permit = client.acquire(&request, deadline).await?;
+                    let (slot, permit) = permitted(client, &request, slot, deadline).await?;
                     let meter = admission.meter();
                     if let Some(slot) = &slot {
                         slot.of(&meter);
@@ -187,6 +187,24 @@ async fn admit(
             Ok(Admitted::default())
         }
     }
+}
+
+/// Waits for a permit, without the slot: those who queue for one repository must not keep a class from all others.
+async fn permitted(
+    client: &Client,
+    request: &Request,
+    slot: Option<Slot>,
+    deadline: Option<Instant>,
+) -> Result<(Option<Slot>, Option<Permit>), Denial> {
+    let mut acquiring = pin!(client.acquire(request, deadline));
+    if let Poll::Ready(permit) = poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx))).await {
+        return Ok((slot, permit?));
+    }
+    let had_slot = slot.is_some();
+    drop(slot);
+    let permit = acquiring.await?;
+    let slot = if had_slot { client.slot(request, deadline).await? } else { None };
+    Ok((slot, permit))
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {

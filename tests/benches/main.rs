@@ -56,6 +56,9 @@ struct Args {
     /// A built `limitador-server` to compare with, or the source tree in which it was built for release.
     #[arg(long, value_name = "PATH")]
     limitador: Option<PathBuf>,
+    /// Measure this part alone: `classes`.
+    #[arg(long, value_name = "PART", value_parser = ["classes"])]
+    only: Option<String>,
     /// Answer every check with this answer instead of measuring; how this starts itself to compare with.
     #[arg(long, value_name = "BASE64", hide = true)]
     echo: Option<String>,
@@ -73,6 +76,10 @@ async fn main() {
 
     let mut report = Report::default();
     machine::describe(&mut report, &redis, &plan).await;
+    if args.only.is_some() {
+        classes::measure(&mut report, &redis, &plan).await;
+        return print!("{report}");
+    }
     redis_cpu::measure(&mut report, &redis, &plan).await;
     redis_memory::measure(&mut report, &redis).await;
     let checks = closed_loop::measure(&mut report, &redis, limitador.as_deref(), &plan).await;

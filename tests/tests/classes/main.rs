@@ -3,6 +3,7 @@
 
 mod client;
 mod killed;
+mod layer;
 mod wire;
 
 use quota_tests::wait::{PATIENCE, until};
