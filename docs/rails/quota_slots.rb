@@ -20,7 +20,7 @@ class QuotaSlots
     return yield unless slot&.key?("lease")
 
     begun = now
-    keeping = Keeping.new(slot["lasts_seconds"] / 3.0) { post("renew", lease: slot["lease"]) }
+    keeping = Keeping.new(slot["lasts_seconds"] / 3.0, @service.method(:close)) { post("renew", lease: slot["lease"]) }
     begin
       yield
     ensure
@@ -41,9 +41,13 @@ class QuotaSlots
 
   # Does something every so many seconds, in a thread of its own, until it is stopped.
   class Keeping
-    def initialize(seconds, &renew)
+    def initialize(seconds, ended, &renew)
       @lock, @stopped, @is_stopped = Mutex.new, ConditionVariable.new, false
-      @thread = Thread.new { renew.call until is_stopped_within?(seconds) }
+      @thread = Thread.new do
+        renew.call until is_stopped_within?(seconds)
+      ensure
+        ended.call
+      end
     end
 
     def stop
