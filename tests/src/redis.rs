@@ -72,7 +72,7 @@ impl RedisServer {
         } else {
             Engine::Local(local::Local::start(folder.path(), args, options.stepping_clock))
         };
-        let mut server = Self { engine, options, certificates, folder: folder, port };
+        let mut server = Self { engine, options, certificates, folder, port };
         server.wait_until_ready().await;
         server
     }

@@ -22,8 +22,8 @@ fn start(service: &Service) -> Process {
 /// What it says that it has spent.
 fn spent(spender: &Process) -> Duration {
     let told = spender.stdout();
-    let lines = told.lines().filter_map(|line| line.strip_prefix("spent ")?.parse().ok());
-    Duration::from_millis(lines.last().unwrap_or_default())
+    let mut lines = told.lines().filter_map(|line| line.strip_prefix("spent ")?.parse().ok());
+    Duration::from_millis(lines.next_back().unwrap_or_default())
 }
 
 /// None of it was ever checked.
