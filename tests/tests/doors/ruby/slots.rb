@@ -40,10 +40,11 @@ end
 check ["page", 0], [QuotaSlots.new(SERVICE, "api").hold { "page" }, leased.call]
 
 # It is renewed until it is stopped, and not after.
-renewed = Queue.new
-keeping = QuotaSlots::Keeping.new(0.001) { renewed << true }
+renewed, ended = Queue.new, []
+keeping = QuotaSlots::Keeping.new(0.001, -> { ended << true }) { renewed << true }
 3.times { renewed.pop }
 keeping.stop
+check [true], ended
 count = renewed.size
 Thread.pass
 check count, renewed.size
