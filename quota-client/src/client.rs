@@ -123,20 +123,14 @@ impl Client {
             let hold = price.and_then(|price| Hold::reserve(&mut usage, request.payers, price, now));
             (used_here, Early::new(&self.shared().usage, request.payers, hold))
         };
-        let check = || request.to_check(&self.shared().settings.node, used_here);
-        let ask = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
-            request.trace.write(check.metadata_mut());
-            async move { client.check(check).await }
-        };
-        let mut answer = self.shared().pool.ask(check, deadline, ask).await;
+        let mut answer = self.ask(&request, used_here, deadline).await;
         if let Err(NoAnswer::Status(status)) = &answer
             && status::names(status, "class")
         {
             // Nothing was reserved. A class that the service does not know is that of requests which name none.
             self.shared().classes.is_not_known(named, &self.handle.shared);
             request.class = "";
-            let check = || request.to_check(&self.shared().settings.node, used_here);
-            answer = self.shared().pool.ask(check, deadline, ask).await;
+            answer = self.ask(&request, used_here, deadline).await;
         }
         let now = Instant::now();
         match self.read(answer, &request, now) {
@@ -271,6 +265,21 @@ impl Client {
             self.shared().drained().await;
         };
         tokio::time::timeout(within, drained).await.is_ok()
+    }
+
+    /// Asks about a request, once.
+    async fn ask(
+        &self,
+        request: &Sound<'_>,
+        used_here: v1::UsedHere,
+        deadline: Instant,
+    ) -> Result<v1::CheckResponse, NoAnswer> {
+        let check = || request.to_check(&self.shared().settings.node, used_here);
+        let call = |mut client: Service, mut check: tonic::Request<v1::CheckRequest>| {
+            request.trace.write(check.metadata_mut());
+            async move { client.check(check).await }
+        };
+        self.shared().pool.ask(check, deadline, call).await
     }
 
     /// An answer as it is understood, of which what is to be known here is kept; or why it cannot be.

@@ -33,12 +33,12 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use hdrhistogram::Histogram;
 use quota_tests::latency;
+use quota_tests::limitador::Limitador;
 use quota_tests::redis::RedisServer;
 
 use self::closed_loop::Latencies;
 use self::plan::Plan;
 use self::report::Report;
-use quota_tests::limitador::Limitador;
 
 /// Measures the quota service, in some minutes: Redis' CPU and memory, checks over gRPC and in a client, what is let in,
 /// and the start.
@@ -56,9 +56,9 @@ struct Args {
     /// A built `limitador-server` to compare with, or the source tree in which it was built for release.
     #[arg(long, value_name = "PATH")]
     limitador: Option<PathBuf>,
-    /// Measure this part alone: `classes`.
-    #[arg(long, value_name = "PART", value_parser = ["classes"])]
-    only: Option<String>,
+    /// Measure alone what one class costs another.
+    #[arg(long, conflicts_with_all = ["plots", "limitador"])]
+    classes: bool,
     /// Answer every check with this answer instead of measuring; how this starts itself to compare with.
     #[arg(long, value_name = "BASE64", hide = true)]
     echo: Option<String>,
@@ -76,9 +76,9 @@ async fn main() {
 
     let mut report = Report::default();
     machine::describe(&mut report, &redis, &plan).await;
-    if args.only.is_some() {
+    if args.classes {
         classes::measure(&mut report, &redis, &plan).await;
-        return print!("{report}");
+        return tell(&report, args.json.as_deref());
     }
     redis_cpu::measure(&mut report, &redis, &plan).await;
     redis_memory::measure(&mut report, &redis).await;
@@ -94,12 +94,9 @@ async fn main() {
     start::measure(&mut report, &redis, &plan).await;
     machine::describe_end(&mut report);
 
-    print!("{report}");
+    tell(&report, args.json.as_deref());
     if limitador.is_none() {
         println!("\nNot compared with limitador: name a built limitador-server by --limitador");
-    }
-    if let Some(file) = args.json {
-        write(&file, &report.json());
     }
     if let Some(directory) = args.plots {
         std::fs::create_dir_all(&directory).expect("a directory for plots");
@@ -118,6 +115,13 @@ fn latencies(checks: &Latencies, by_share: &Histogram<u64>) -> String {
         ("by shares (quota-client)", by_share, 1.0),
     ];
     latency::chart("A check, one caller that asks again when it is answered", &histograms).svg()
+}
+
+fn tell(report: &Report, json: Option<&Path>) {
+    print!("{report}");
+    if let Some(file) = json {
+        write(file, &report.json());
+    }
 }
 
 fn write(file: &Path, text: &str) {

@@ -192,7 +192,7 @@ async fn connections_that_are_cut_are_made_again() {
 
 /// Faults at random, of which `scripts/soak` runs as many as you have time for.
 async fn a_storm(seed: u64) {
-    let outcome = storm(seed, 5, &SCALE).await;
+    let outcome = storm(seed, 8, &SCALE).await;
     eprintln!("seed {seed}: {outcome:#?}");
     outcome.assert_balanced();
     assert!(outcome.checks > outcome.unchecked, "seed {seed}");

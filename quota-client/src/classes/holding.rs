@@ -38,6 +38,8 @@ pub(super) struct Holding {
     blocks: Vec<Block>,
     /// Slots in use that are to be given up as their requests end: more are leased than the cap, which was lowered.
     surplus: u32,
+    /// When it is looked at next how many these are.
+    sheds: Option<Instant>,
     last_block: BlockId,
     running: Slab<Running>,
     waiting: VecDeque<Waiting>,

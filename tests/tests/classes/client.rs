@@ -137,3 +137,59 @@ async fn what_runs_for_too_long_is_told_and_its_slot_is_taken_back() {
     let next = client.slot(&of_class("brief"), None).await.unwrap();
     assert!(next.is_some(), "though the first still holds it");
 }
+
+/// How many of so many get a slot, where each that gets one keeps it.
+async fn kept(client: &Client, request: &Request, of: usize) -> Vec<Slot> {
+    let mut kept = Vec::new();
+    for _ in 0..of {
+        match client.slot(request, None).await {
+            Ok(slot) => kept.push(slot.expect("a class with a cap")),
+            Err(denial) => assert_eq!(reason(&denial), NoSlotReason::AtCap),
+        }
+    }
+    kept
+}
+
+#[tokio::test]
+async fn a_check_of_a_class_that_nobody_knows_is_one_of_the_default_class_without_a_slot_too() {
+    let server =
+        TestServer::start(MEMORY, "limits.user.cpu.initial = \"1s\"\nlimits.user.cpu.max = \"1s\"\n").await;
+    let client = client(&server, "gitaly-01");
+    let mut admitted = Vec::new();
+    for number in 0..200 {
+        match client.admit(&of_class("novel")).await {
+            quota_client::Decision::Allow(admission) => {
+                assert!(admission.checked(), "{number}");
+                admitted.push(admission);
+            }
+            quota_client::Decision::Deny(_) => break,
+        }
+    }
+    assert_eq!(admitted.len(), 100, "a second by 10 ms each");
+}
+
+#[tokio::test]
+async fn names_that_nobody_knows_take_no_cap_away() {
+    let settings = "classes.default.lease = \"1s\"\nclasses.ci = { slots = 2, service = \"immediate\" }\n";
+    let server = TestServer::start(MEMORY, settings).await;
+    let client = client(&server, "gitaly-01");
+    for number in 0..70 {
+        let request = Request::rpc("/a/b").user("alice").class(format!("novel-{number}"));
+        assert!(client.slot(&request, None).await.unwrap().is_none());
+    }
+    drop(first(&client, "ci").await);
+    assert_eq!(kept(&client, &of_class("ci"), 10).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_class_that_nobody_knows_has_the_cap_of_the_default_class() {
+    let settings = "default_class = \"api\"\nclasses.default.lease = \"1s\"\n\
+        classes.api = { slots = 2, service = \"immediate\" }\n";
+    let server = TestServer::start(MEMORY, settings).await;
+    let client = client(&server, "gitaly-01");
+    drop(first(&client, "novel").await);
+    let kept = kept(&client, &of_class("novel"), 10).await;
+    assert_eq!(kept.len(), 2);
+    let unnamed = client.slot(&Request::rpc("/a/b").user("alice"), None).await.unwrap_err();
+    assert_eq!(reason(&unnamed), NoSlotReason::AtCap);
+}

@@ -3,6 +3,7 @@
 use super::until_so;
 use quota_proto::v1;
 use quota_tests::openapi::judge;
+use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, TestServer};
 use serde_json::{Value, json};
 use tonic::Code;
@@ -205,4 +206,23 @@ async fn slots_are_counted() {
     ] {
         assert!(metrics.text().lines().any(|shown| shown == line), "{line}: {}", metrics.text());
     }
+}
+
+/// As where a replica takes over whose clock is behind by more than that took.
+#[tokio::test]
+async fn a_redis_that_is_another_leases_nothing_at_first_though_its_clock_is_behind() {
+    let mut redis = RedisServer::options().appendonly().stepping_clock().start().await;
+    let server = started(&redis.url()).await;
+    let acquire = json!({ "action": "acquire", "class": "ci", "holder": "a", "count": 2 });
+    until_so("it leases", async || slots(&server, acquire.clone()).await.0 == 200).await;
+    redis.kill().await;
+    redis.set_clock(-30);
+    redis.restart().await;
+    until_so("it answers", async || {
+        let answer = server.http.post("/v1/slots", &acquire).await;
+        let reason = answer.json()["reason"].clone();
+        assert!(answer.status == 503, "{}", answer.text());
+        reason == "opening"
+    })
+    .await;
 }

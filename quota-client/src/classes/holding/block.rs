@@ -6,6 +6,9 @@ use tokio::time::Instant;
 /// that it takes twice as long at most, and less than a second.
 const IDLE: Duration = Duration::from_millis(400);
 
+/// How often a lease is renewed in the time for which it lasts.
+pub(super) const RENEWALS: u32 = 3;
+
 /// Which block, of this process.
 pub(in crate::classes) type BlockId = u64;
 
@@ -59,7 +62,7 @@ impl Block {
     /// on no more than these are used of it, whatever becomes of the call.
     pub(super) fn due(&mut self, now: Instant) -> Option<u32> {
         let is_idle = self.peak_since + IDLE <= now;
-        let is_old = self.asked + self.lasts / 3 <= now;
+        let is_old = self.asked + self.lasts / RENEWALS <= now;
         if is_idle {
             self.count = self.peak.min(self.count);
             (self.peak, self.peak_since) = (self.used, now);

@@ -7,6 +7,7 @@ use quota_proto::v1;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::block::RENEWALS;
 use super::{Ask, Block, BlockId, Handed, Holding, Renewal, STANDS, Terms, Wanted};
 use crate::Denial;
 use crate::classes::answer::{Answer, COME_BACK};
@@ -45,16 +46,10 @@ impl Holding {
         told
     }
 
-    /// What is to be asked now: leases that are to be renewed or given back, and slots for those that wait.
+    /// What is to be asked now: slots for those that wait, who are not to wait for the rest, and leases that are to be renewed or given
+    /// back.
     pub(in crate::classes) fn plan(&mut self, now: Instant) -> Vec<Ask> {
         let mut asks = Vec::new();
-        for block in &mut self.blocks {
-            if let Some(count) = block.due(now) {
-                let (finished, took) = (std::mem::take(&mut self.finished), std::mem::take(&mut self.took));
-                let lease = block.lease.clone();
-                asks.push(Ask::Renew(Renewal { block: block.id, lease, count, finished, took }));
-            }
-        }
         let waiting = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         let is_look = match self.terms {
             Terms::Untold | Terms::Unknown => true,
@@ -67,6 +62,13 @@ impl Holding {
             let spare = std::mem::take(&mut self.entered).saturating_sub(waiting).min(MOST_SPARE);
             let overrun = std::mem::take(&mut self.overrun);
             asks.push(Ask::Acquire(Wanted { count: waiting, spare, overrun }));
+        }
+        for block in &mut self.blocks {
+            if let Some(count) = block.due(now) {
+                let (finished, took) = (std::mem::take(&mut self.finished), std::mem::take(&mut self.took));
+                let lease = block.lease.clone();
+                asks.push(Ask::Renew(Renewal { block: block.id, lease, count, finished, took }));
+            }
         }
         asks
     }
@@ -112,17 +114,25 @@ impl Holding {
         self.class = Arc::clone(&answer.class);
         self.policy = answer.policy;
         self.partial = answer.partial;
-        self.surplus = 0;
         let Some(v1::SlotStanding { leased, cap, .. }) = answer.standing else {
             self.terms = Terms::Uncapped(asked + answer.lasts);
+            self.surplus = 0;
             return;
         };
         self.terms = Terms::Capped;
+        if leased <= cap {
+            (self.surplus, self.sheds) = (0, None);
+            return;
+        }
+        // Once while every holder renews once: who asks more often would give up the part of others, too.
+        if answer.lasts.is_zero() || self.sheds.is_some_and(|next| asked < next) {
+            return;
+        }
+        self.sheds = Some(asked + answer.lasts / RENEWALS);
         let (own, kept) = self.blocks.iter().fold((0_u64, 0_u64), |(own, kept), block| {
             (own + u64::from(block.leased), kept + u64::from(block.count))
         });
-        let beyond = u64::from(leased.saturating_sub(cap));
-        let part = (own * beyond).div_ceil(u64::from(leased).max(1));
+        let part = (own * u64::from(leased - cap)).div_ceil(u64::from(leased));
         let mut surplus = u32::try_from(part.saturating_sub(own - kept)).unwrap_or(u32::MAX);
         for block in &mut self.blocks {
             surplus -= block.give_up(surplus);

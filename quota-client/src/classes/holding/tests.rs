@@ -300,9 +300,15 @@ fn where_the_cap_was_lowered_each_holder_gives_up_its_part_as_requests_end() {
     }
     holding.end(running[4], later);
     assert!(holding.next(later).is_some(), "the rest goes on");
-    // What is given up already, and not counted by the service yet, is not given up again.
-    holding.renewed(1, &beyond(answer(1, 9), 19, 10), later);
-    assert_eq!(holding.blocks[0].count, 5);
+    // Others have not heard of it yet: that is not made up for here.
+    holding.renewed(1, &beyond(answer(1, 9), 19, 10), later + millis(1999));
+    assert_eq!((holding.blocks[0].count, holding.surplus), (5, 0));
+    // Half of 9 that are too many, in whole slots 5: of which 4 are given up already, though the service does not know it.
+    holding.renewed(1, &beyond(answer(1, 9), 19, 10), later + millis(2000));
+    assert_eq!((holding.blocks[0].count, holding.surplus), (5, 1));
+    // Where nothing is too many any more, it keeps what it has.
+    holding.renewed(1, &beyond(answer(1, 5), 10, 10), later + millis(2001));
+    assert_eq!((holding.blocks[0].count, holding.surplus), (5, 0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::super::Http;
 use super::failed::Failed;
 use super::html::Column::{Bar, Number, Text};
 use super::view::{View, Wants, show};
-use super::{html, top, words};
+use super::{html, words};
 use crate::config::{Class, Service};
 use crate::quota::{ClassStanding, QuotaError};
 
@@ -36,7 +36,7 @@ fn table(classes: &[ClassStanding]) -> String {
         let slots = match class.standing {
             None => ["any number".to_owned(), String::new(), "none".to_owned()],
             Some(SlotStanding { leased, cap, .. }) => {
-                let share = top::share(u64::from(leased), u64::from(cap));
+                let share = html::share(u64::from(leased), u64::from(cap));
                 [leased.to_string(), share, cap.to_string()]
             }
         };

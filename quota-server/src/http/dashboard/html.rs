@@ -130,6 +130,16 @@ pub(super) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Strin
     format!("<table>\n<thead><tr>{headings}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n")
 }
 
+/// A bar that shows how much of so much is used.
+pub(super) fn share(used: u64, limit: u64) -> String {
+    let share = (100.0 * used as f64 / limit.max(1) as f64).min(100.0);
+    let over = if used >= limit { " class=\"over\"" } else { "" };
+    format!(
+        "<svg class=\"share\" viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{share:.0} %\">\
+         <path{over} d=\"M0 0H{share:.1}V4H0Z\"/></svg>"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -68,19 +68,9 @@ pub(super) fn table(top: &Top, window: WindowLength) -> String {
     html::table(&columns, rows, "Nobody has used anything in the last minute.")
 }
 
-fn bar(used: u64, limit: Limit) -> String {
-    let Limit::At(limit) = limit else { return String::new() };
-    share(used, limit)
-}
-
 /// How much of a limit is used.
-pub(super) fn share(used: u64, limit: u64) -> String {
-    let share = (100.0 * used as f64 / limit.max(1) as f64).min(100.0);
-    let over = if used >= limit { " class=\"over\"" } else { "" };
-    format!(
-        "<svg class=\"share\" viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{share:.0} %\">\
-         <path{over} d=\"M0 0H{share:.1}V4H0Z\"/></svg>"
-    )
+fn bar(used: u64, limit: Limit) -> String {
+    if let Limit::At(limit) = limit { html::share(used, limit) } else { String::new() }
 }
 
 #[cfg(test)]
