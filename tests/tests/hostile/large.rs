@@ -92,25 +92,25 @@ async fn a_head_of_a_mebibyte_is_refused() {
     victim.assert_sound().await;
 }
 
-/// The most memory that the server has had, in KiB.
-fn peak(victim: &Victim) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", victim.server.process.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 /// Millions of charges of two or three bytes each would take hundreds of MiB.
 #[tokio::test]
 async fn a_report_of_millions_of_empty_charges_is_refused_before_it_is_built() {
     let mut victim = Victim::in_memory().await;
-    let before = peak(&victim);
+    let before = victim.peak();
     let (most, empty) = (4 << 20, "{},");
     let report = format!("{{\"charges\":[{}{{}}]}}", empty.repeat(most / empty.len() - 8));
     victim.refuses("/v1/report", report, "charges").await;
     let report = b"\x2a\x00".repeat(most / 2 - 8);
-    let status = call(&victim, "/quota.v1.QuotaService/Report", &report).await.unwrap_err();
-    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
-    let grown = peak(&victim).saturating_sub(before);
+    // The same as what a session carries: a message in a message.
+    let mut carried = vec![0x12];
+    prost::encoding::encode_varint(report.len() as u64, &mut carried);
+    carried.extend_from_slice(&report);
+    for (method, message) in [("Report", &report), ("Session", &carried)] {
+        let path = format!("/quota.v1.QuotaService/{method}");
+        let status = call(&victim, &path, message).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{method}: {status:?}");
+    }
+    let grown = victim.peak().saturating_sub(before);
     // A few copies of what was sent, and none of what it would become.
     assert!(grown < 64 << 10, "{grown} KiB");
     victim.assert_sound().await;

@@ -48,12 +48,12 @@ impl Decoder for Raw {
     }
 }
 
-pub(crate) async fn call(victim: &Victim, path: &'static str, message: &[u8]) -> Result<(), Status> {
+pub(crate) async fn call(victim: &Victim, path: &str, message: &[u8]) -> Result<(), Status> {
     let address = format!("http://{}", victim.server.grpc_address());
     let channel = tonic::transport::Endpoint::from_shared(address).unwrap().connect_lazy();
     let mut grpc = tonic::client::Grpc::new(channel);
     grpc.ready().await.unwrap();
-    let path = http::uri::PathAndQuery::from_static(path);
+    let path = http::uri::PathAndQuery::try_from(path).unwrap();
     grpc.unary(tonic::Request::new(message.to_vec()), path, Raw).await.map(|_| ())
 }
 
