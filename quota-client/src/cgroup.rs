@@ -6,6 +6,8 @@
 //! moves itself and becomes the program, which takes it less than a millisecond.
 
 mod files;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod metered;
 mod parents;
 mod settings;

@@ -3,6 +3,8 @@
 
 mod answer;
 mod figures;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod holding;
 mod keeper;
 mod no_slot;

@@ -3,6 +3,8 @@
 mod body;
 mod deadline;
 mod endable;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 
 use std::future::{Future, poll_fn};
 use std::mem;

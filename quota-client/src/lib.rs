@@ -109,6 +109,8 @@ mod concurrency;
 mod credential;
 mod decision;
 mod denial;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
 mod guard;
 mod layer;
 mod local;

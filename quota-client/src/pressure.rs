@@ -8,6 +8,10 @@ mod cgroup;
 mod counters;
 mod cpu;
 mod files;
+#[cfg(any(fuzzing, test))]
+mod fixture;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod judge;
 mod machine;
 mod measured;

@@ -11,6 +11,9 @@
 //! holds it up meanwhile. Pages that a process still shares with its parent since fork(2) count for both; only a cgroup
 //! tells them apart.
 
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
+
 use std::collections::{HashMap, HashSet};
 use std::num::ParseIntError;
 use std::str::FromStr;
@@ -149,7 +152,8 @@ fn parse(pid: u32, text: &str) -> Option<Stat> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    let ticks = [14, 15, 16, 17].into_iter().map(field).sum::<Option<u64>>()?;
+    let mut ticks = [14, 15, 16, 17].into_iter().map(field);
+    let ticks = ticks.try_fold(0_u64, |sum, ticks| Some(sum.saturating_add(ticks?)))?;
     Some(Stat {
         process: Process { pid, started: field(22)? },
         parent: u32::try_from(field(4)?).ok()?,

@@ -6,6 +6,7 @@
 
 pub mod account;
 mod adapt;
+mod allowance;
 mod book;
 mod cost;
 mod decision;
@@ -30,6 +31,7 @@ pub use adapt::{
     Adaptation, Adaptations, Blame, Blamed, Calibration, Controller, Cut, Cuts, Load, Observation, Observed,
     Range, Reason, Rule, Spending,
 };
+pub use allowance::Allowance;
 pub use book::{Book, Said, Word};
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Breach, Comparison, Here, HereUsed, Scope, Snapshot, Subject, Verdict, decide};

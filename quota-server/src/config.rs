@@ -5,7 +5,9 @@
 
 mod auth;
 mod changes;
+mod charges;
 mod classes;
+mod connections;
 mod digest;
 mod environment;
 mod error;
@@ -25,11 +27,12 @@ mod units;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quota_core::{Ipv6Prefix, WindowLength};
+use quota_core::{Ipv6Prefix, Limit, PerResource, WindowLength};
 
 pub use auth::Auth;
 pub use changes::Change;
 pub use classes::{Class, Classes, Service};
+pub use connections::Connections;
 pub use error::{ConfigError, Key, Origin};
 use layers::Settings;
 pub use log::{AccountNames, Log, LogFormat, LogKey};
@@ -51,6 +54,8 @@ pub struct Config {
     pub http: Listen,
     /// The gRPC API.
     pub grpc: Listen,
+    /// The most calls of gRPC at a time on one connection.
+    pub max_streams: u32,
     /// Where usage is kept.
     pub store: Store,
     /// How long cost counts.
@@ -59,6 +64,8 @@ pub struct Config {
     pub policy: Policy,
     /// What RPCs are expected to cost.
     pub prices: Prices,
+    /// The most that a fileserver may charge within the window, for each of its nodes.
+    pub charges: PerResource<Limit>,
     /// The kinds of traffic.
     pub classes: Classes,
     /// What is said of single accounts.
@@ -79,11 +86,13 @@ pub struct Config {
     pub digest: u64,
 }
 
-/// An API's address.
+/// Where an API is, and whom it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// Address and port; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Whom it takes.
+    pub connections: Connections,
 }
 
 /// Where usage is kept.
@@ -140,11 +149,13 @@ impl Config {
         let http = listen(settings, "http", &auth, None)?;
         Ok(Self {
             grpc: listen(settings, "grpc", &auth, Some(http.listen))?,
+            max_streams: settings.number(&["grpc", "max_streams"], |n| within(n, 1, 10_000))?,
             http,
             store: store(settings)?,
             window,
             policy: Policy::read(settings, window)?,
             prices: Prices::read(settings)?,
+            charges: charges::read(settings, window)?,
             classes: Classes::read(settings)?,
             overrides: overrides::read(settings, ipv6_prefix, window.length())?,
             ip: Ip { ipv6_prefix },
@@ -204,7 +215,7 @@ fn listen(
                 .into())
         }
     })?;
-    Ok(Listen { listen })
+    Ok(Listen { listen, connections: Connections::read(settings, api)? })
 }
 
 fn window_length(text: &str) -> Result<WindowLength, String> {

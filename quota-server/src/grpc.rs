@@ -114,14 +114,14 @@ impl QuotaService for Service {
         let caller = caller(&request)?;
         let request = convert::check(request.into_inner(), self.quota.ipv6_prefix).map_err(status)?;
         self.quota.speaks_for(&caller, request.node.as_deref()).map_err(status)?;
-        let response = self.quota.check(request).await.map_err(status)?;
+        let response = self.quota.check(&caller, request).await.map_err(status)?;
         Ok(Response::new(response.into()))
     }
 
     async fn report(&self, request: Request<ReportRequest>) -> Result<Response<ReportResponse>, Status> {
         let caller = caller(&request)?;
         let request = report_of(&self.quota, &caller, request.into_inner())?;
-        let reported = self.quota.report(request).await.map_err(status)?;
+        let reported = self.quota.report(&caller, request).await.map_err(status)?;
         Ok(Response::new(reported.into()))
     }
 

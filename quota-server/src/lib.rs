@@ -8,6 +8,8 @@ pub mod auth;
 mod author;
 pub mod config;
 mod files;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
 mod grpc;
 mod history;
 mod http;

@@ -16,12 +16,13 @@ use quota_proto::wire_amount;
 
 pub use self::classes::{ClassMetrics, SlotOutcome};
 pub use self::config::ConfigMetrics;
-pub use self::labels::{Change, Operation, Outcome};
+pub use self::labels::{Beyond, Change, Operation, Outcome};
 pub use self::nodes::{CutFigures, NodeMetrics};
 pub use self::requests::{OTHER_RPCS, RequestMetrics};
 use crate::auth::Refusal;
 use crate::config::{Config, Policy};
 use crate::store::{Cause, Danger, Risk};
+use crate::tls::Protocol;
 
 /// Whose denials are counted, as a label: of accounts that are cut on the node, and of others.
 const HEAVY: &str = "heavy";
@@ -38,6 +39,8 @@ pub struct Metrics {
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
     refusals: IntCounterVec,
+    beyond: IntCounterVec,
+    connections_refused: IntCounterVec,
     /// 0 from the first failure of the store until a second without one.
     pub store_up: IntGauge,
     /// Shares granted to fileservers.
@@ -171,6 +174,16 @@ impl Metrics {
                 "Requests refused for want of a token, of one that is known, of the role that they take, or of the node that they speak for.",
                 &["reason"],
             )?,
+            connections_refused: counters(
+                "quota_connections_refused_total",
+                "Connections that were closed at once, since their address had as many as it may, by port.",
+                &["port"],
+            )?,
+            beyond: counters(
+                "quota_beyond_charges_total",
+                "Reports that were refused, and checks that reserved nothing, since their fileserver had charged or reserved more than its nodes can spend.",
+                &["what"],
+            )?,
             store_up,
             shares: counter(
                 "quota_shares_granted_total",
@@ -218,6 +231,12 @@ impl Metrics {
         for reason in Refusal::ALL {
             metrics.refusals.with_label_values(&[reason]);
         }
+        for port in Protocol::ALL {
+            metrics.connections_refused(port);
+        }
+        for what in Beyond::ALL {
+            metrics.beyond.with_label_values(&[what.as_str()]);
+        }
         for change in Change::ALL {
             metrics.changes.with_label_values(&[change.as_str()]);
         }
@@ -245,6 +264,16 @@ impl Metrics {
     /// Counts a request that was refused for who asked.
     pub fn refused(&self, refusal: &Refusal) {
         self.refusals.with_label_values(&[refusal.as_str()]).inc();
+    }
+
+    /// Where connections to a port are counted that were closed at once.
+    pub(crate) fn connections_refused(&self, port: Protocol) -> IntCounter {
+        self.connections_refused.with_label_values(&[port.as_str()])
+    }
+
+    /// Counts what is beyond what a fileserver may charge.
+    pub fn beyond(&self, what: Beyond) {
+        self.beyond.with_label_values(&[what.as_str()]).inc();
     }
 
     /// Counts a change by an operator.

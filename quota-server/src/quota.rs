@@ -1,6 +1,9 @@
 //! What the service does, whichever protocol asks: check, report, standing, backoff, pressure, nodes, overrides.
 
+mod allowances;
 mod backoff;
+#[cfg(any(fuzzing, test))]
+mod bare;
 mod callers;
 mod changes;
 mod check;
@@ -10,6 +13,8 @@ mod denied;
 mod error;
 mod explanation;
 mod facts;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod names;
 mod node_limits;
 mod nodes;
@@ -36,6 +41,7 @@ use quota_core::{
 };
 use quota_proto::UsedHere;
 
+pub use allowances::Allowances;
 pub use backoff::{Backoff, BackoffRequest, MAX_BACKOFFS};
 pub use changes::{Change, Changes, Following};
 pub use check::{CheckRequest, CheckResponse, Decision};
@@ -122,6 +128,8 @@ pub struct Quota {
     pub shown: Arc<Shown>,
     /// Who consumed most lately.
     pub(crate) consumers: Consumers,
+    /// What fileservers may still charge.
+    pub allowances: Allowances,
     /// How answers that name a wait are spread.
     pub jitter: Jitter,
 }

@@ -8,12 +8,13 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 
+use crate::accept::Incoming;
 use crate::auth::{Auth, Known, TokenFileError};
-use crate::config::{Config, Loaded, Shutdown, Source, StoreUrl};
+use crate::config::{Config, Listen, Loaded, Shutdown, Source, StoreUrl};
 use crate::history::{self, History};
 use crate::metrics::Metrics;
 use crate::quota::{
-    Changes, Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings,
+    Allowances, Changes, Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings,
 };
 use crate::readiness::{Readiness, StoreKind};
 use crate::reload::{Decider, Files, Reloader};
@@ -41,8 +42,11 @@ const POST_INTERVAL: Duration = Duration::from_secs(1);
 /// How often is looked whether the store may lose what it holds.
 const SAFETY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The most gRPC calls that a connection may have cancelled before they were looked at: each is some bytes.
-const MAX_CANCELLED_STREAMS: usize = 10_000;
+/// The most gRPC calls of a connection that broke the protocol, and that it is still known of: then it is ended.
+const MAX_BROKEN_STREAMS: usize = 1024;
+
+/// The largest headers of a gRPC call, in bytes: many times those of the longest token.
+const MAX_HEADERS_BYTES: u32 = 16 << 10;
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +140,7 @@ impl Server {
             shown,
             denial_events: DenialEvents::default(),
             consumers: Consumers::new(config.window),
+            allowances: Allowances::default(),
             jitter: Jitter::default(),
         });
         // Before the first check: a node's limits may be lower than those of a node that is not known, and who asks be
@@ -161,21 +166,45 @@ impl Server {
         let files = Files { auth: Arc::clone(&auth), tls: tls.clone() };
         upkeep.spawn(reread(files.clone()));
         let decider = Decider { quota: Arc::clone(&quota), files };
-        let door = |protocol| Door { tls: tls.clone(), protocol };
+        let door = |protocol, listen: &Listen| Door {
+            tls: tls.clone(),
+            protocol,
+            connections: listen.connections,
+        };
+        let metrics = Arc::clone(&quota.metrics);
+        let incoming = |listener, protocol: Protocol, listen: &Listen| {
+            let refused = metrics.connections_refused(protocol);
+            Incoming::new(listener, &listen.connections, config.ip.ipv6_prefix, refused)
+        };
         let traced = config.trace.is_some();
         let router =
             http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), history, traced)?;
-        serving.spawn(http::serve(http, door(Protocol::Http), router, stopped(stopping.clone())));
-        let (admitted, incoming) = mpsc::channel(MAX_ADMITTED);
-        serving.spawn(admit_all(grpc, door(Protocol::Grpc), admitted, stopped(stopping.clone())));
+        serving.spawn(http::serve(
+            incoming(http, Protocol::Http, &config.http),
+            door(Protocol::Http, &config.http),
+            router,
+            stopped(stopping.clone()),
+        ));
+        let (admitted, taken) = mpsc::channel(MAX_ADMITTED);
+        serving.spawn(admit_all(
+            incoming(grpc, Protocol::Grpc, &config.grpc),
+            door(Protocol::Grpc, &config.grpc),
+            admitted,
+            stopped(stopping.clone()),
+        ));
+        let half_idle = config.grpc.connections.idle / 2;
         let grpc = tonic::transport::Server::builder()
             .timeout(REQUEST_TIMEOUT)
-            .http2_keepalive_interval(Some(Duration::from_secs(30)))
+            .http2_keepalive_interval(Some(half_idle))
+            .http2_keepalive_timeout(Some(half_idle))
+            .max_concurrent_streams(config.max_streams)
+            .http2_max_header_list_size(MAX_HEADERS_BYTES)
             // Callers of a fileserver that go away cancel their checks. Unless set, 20 of them before they are read end the
-            // connection, and with it the checks of all others.
-            .http2_max_pending_accept_reset_streams(Some(MAX_CANCELLED_STREAMS))
+            // connection, and with it the checks of all others. Each that waits is 5 KB.
+            .http2_max_pending_accept_reset_streams(usize::try_from(config.max_streams).ok())
+            .http2_max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS))
             .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth), traced)?)
-            .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stopped(stopping));
+            .serve_with_incoming_shutdown(ReceiverStream::new(taken), stopped(stopping));
         serving.spawn(async move {
             if let Err(error) = grpc.await {
                 tracing::error!(%error, "gRPC stopped");

@@ -27,6 +27,8 @@ pub use error::{Cause, StoreError};
 pub use measured::Measured;
 pub use memory::MemoryStore;
 pub use node::{Calibrated, MAX_NODES, Node, Nodes};
+#[cfg(any(fuzzing, test))]
+pub(crate) use redis::fuzzing;
 pub use redis::{RedisStore, Scripts};
 pub use safety::{Danger, Risk, Safety};
 pub use words::{Heard, Saying, Words};

@@ -17,7 +17,7 @@ use rustls::{RootCertStore, ServerConfig};
 use sha2::{Digest as _, Sha256};
 use tokio_rustls::TlsAcceptor;
 
-pub(crate) use self::door::{Door, Peer, Protocol, admit_all};
+pub(crate) use self::door::{Connection, Door, Peer, Protocol, admit_all};
 use crate::{config, files};
 
 /// The largest file of certificates: many times what a chain of them takes.

@@ -23,7 +23,7 @@ impl ClassFigures {
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.in_progress += other.in_progress;
         self.queued += other.queued;
-        self.leased += other.leased;
+        self.leased = self.leased.saturating_add(other.leased);
         for (refused, more) in self.refused.iter_mut().zip(other.refused) {
             *refused += more;
         }

@@ -267,7 +267,7 @@ impl Holding {
         }
         let kept = ClassFigures { refused: self.figures.refused, ..ClassFigures::default() };
         let figures = std::mem::replace(&mut self.figures, kept);
-        let leased = self.blocks.iter().map(|block| block.count).sum();
+        let leased = self.blocks.iter().fold(0_u32, |sum, block| sum.saturating_add(block.count));
         let (in_progress, queued) = (self.running.len(), self.waiting.len());
         Some((Arc::clone(&self.class), ClassFigures { in_progress, queued, leased, ..figures }))
     }

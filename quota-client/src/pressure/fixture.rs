@@ -1,3 +1,5 @@
+#![cfg_attr(fuzzing, allow(dead_code, reason = "tests make more of it"))]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};

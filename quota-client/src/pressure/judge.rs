@@ -1,5 +1,6 @@
 //! Makes a sample of what was read, and sees where a signal changes.
 
+use quota_core::Cost;
 use quota_proto::v1;
 
 use super::measured::{Absent, Measurements};
@@ -59,10 +60,11 @@ impl Judge {
             }
             reading
         });
-        // The service refuses a capacity of nothing.
+        // The service refuses a report with a capacity of nothing, or of more than there is anywhere.
+        let is_taken = |capacity: &u64| (1..=Cost::MAX).contains(capacity);
         let capacity = v1::Capacity {
-            cpu_millicores: measured.cpu_millicores.filter(|cpu| *cpu > 0),
-            memory_bytes: measured.memory_bytes.filter(|memory| *memory > 0),
+            cpu_millicores: measured.cpu_millicores.filter(is_taken),
+            memory_bytes: measured.memory_bytes.filter(is_taken),
             network_bytes_per_second: self.settings.network_bytes_per_second,
         };
         (Sample { readings, capacity }, changes)

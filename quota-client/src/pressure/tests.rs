@@ -1,7 +1,6 @@
 //! Trees of files in each layout with what they must be read as, and real cgroups.
 
 mod counters;
-mod fixture;
 mod judge;
 mod layout;
 mod memory;
@@ -12,7 +11,7 @@ mod sampler;
 
 use std::time::{Duration, Instant};
 
-use self::fixture::Fixture;
+use super::fixture::{self, Fixture};
 use super::machine::Processors;
 use super::measured::{Absent, Measured, Measurements};
 use super::reader::Reader;

@@ -9,10 +9,11 @@ use super::error::Key;
 use super::schema::{Table, lookup, paths};
 
 /// What may change while the server runs; all else takes a restart.
-const RELOADED: [&str; 10] = [
+const RELOADED: [&str; 11] = [
     "adapt",
     "auth.certificates",
     "auth.tokens",
+    "charges",
     "classes",
     "default_class",
     "limits",

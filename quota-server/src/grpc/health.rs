@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use quota_proto::v1::{mode_service_server, override_service_server, quota_service_server};
+use tokio::sync::Semaphore;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status};
@@ -13,10 +14,16 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::readiness::Readiness;
 
-struct OfServer(Arc<Readiness>);
+/// The most that follow it at a time: it takes no token.
+const MAX_WATCHERS: usize = 1024;
+
+struct OfServer {
+    readiness: Arc<Readiness>,
+    watchers: Arc<Semaphore>,
+}
 
 pub(super) fn service(readiness: Arc<Readiness>) -> HealthServer<impl Health> {
-    HealthServer::new(OfServer(readiness))
+    HealthServer::new(OfServer { readiness, watchers: Arc::new(Semaphore::new(MAX_WATCHERS)) })
 }
 
 #[tonic::async_trait]
@@ -30,7 +37,7 @@ impl Health for OfServer {
         if !is_known(&request.get_ref().service) {
             return Err(Status::not_found("no such service"));
         }
-        Ok(Response::new(response(serving(self.0.probe().await.is_ok()))))
+        Ok(Response::new(response(serving(self.readiness.probe().await.is_ok()))))
     }
 
     async fn watch(
@@ -38,9 +45,15 @@ impl Health for OfServer {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let known = is_known(&request.get_ref().service);
-        let ready = self.0.follow().await.ok_or_else(|| Status::unavailable("the server stops"))?;
-        let status = move |ready| if known { serving(ready) } else { ServingStatus::ServiceUnknown };
-        Ok(Response::new(Box::pin(WatchStream::new(ready).map(move |ready| Ok(response(status(ready)))))))
+        let place = Arc::clone(&self.watchers).try_acquire_owned();
+        let place = place.map_err(|_| Status::resource_exhausted("as many follow as may"))?;
+        let ready = self.readiness.follow().await.ok_or_else(|| Status::unavailable("the server stops"))?;
+        let answer = move |ready| {
+            // It is held as long as the stream is.
+            let _ = &place;
+            Ok(response(if known { serving(ready) } else { ServingStatus::ServiceUnknown }))
+        };
+        Ok(Response::new(Box::pin(WatchStream::new(ready).map(answer))))
     }
 }
 

@@ -173,7 +173,7 @@ impl Session {
     async fn report(&self, report: ReportRequest) -> Result<ReportOutcome, Status> {
         let request = report_of(&self.quota, &self.caller, report)?;
         let charged = if self.standings { charged(&request.charges) } else { Vec::new() };
-        let reported = self.quota.report(request).await.map_err(status)?;
+        let reported = self.quota.report(&self.caller, request).await.map_err(status)?;
         // What was reported counts, whether or not it is known what comes of it.
         let standings = self.quota.standings(&charged, &self.node).await.unwrap_or_default();
         Ok(ReportOutcome {

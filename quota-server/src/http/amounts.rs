@@ -116,13 +116,16 @@ pub(super) fn some_seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Option<
     exact_seconds(json).map(Some)
 }
 
-/// Where it does not fit, the longest there is.
+/// Rounded up to whole nanoseconds, so that what is more than nothing is not nothing, and what is more than a bound is. Where it
+/// does not fit, the longest there is.
 fn exact_seconds<'de, D: Deserializer<'de>>(json: D) -> Result<Duration, D::Error> {
     let seconds = f64::deserialize(json)?;
     if !seconds.is_finite() || seconds.is_sign_negative() {
         return Err(D::Error::invalid_value(Unexpected::Float(seconds), &"a number that is not negative"));
     }
-    Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    let nearest = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let is_less = nearest.as_secs_f64() < seconds;
+    Ok(nearest.saturating_add(Duration::from_nanos(is_less.into())))
 }
 
 /// An amount in the unit of its resource.

@@ -62,7 +62,7 @@ pub(super) async fn check(
     let request = body.read(http.quota.ipv6_prefix).map_err(QuotaError::from)?;
     http.quota.speaks_for(&caller, request.node.as_deref())?;
     let node = request.node.clone();
-    let response = http.quota.check(request).await?;
+    let response = http.quota.check(&caller, request).await?;
     let window = http.quota.window.length();
     let standings: Vec<Value> =
         response.standings.iter().map(|standing| standing_json(standing, window)).collect();

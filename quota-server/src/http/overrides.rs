@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{Extensions, StatusCode};
 use quota_core::{Kind, Override, PerResource, Resource, Weight};
 use quota_proto::{Invalid, ONE_WORD};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::Http;
@@ -20,9 +20,13 @@ use crate::quota::{OverrideRequest, OverrideStanding, PutOverride, Quota, QuotaE
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OverrideBody {
+    #[serde(default, deserialize_with = "given")]
     pub(super) weight: Option<f64>,
+    #[serde(default, deserialize_with = "given")]
     pub(super) limits: Option<Object<LimitsBody>>,
+    #[serde(default, deserialize_with = "given")]
     pub(super) exempt: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
     pub(super) blocked: Option<bool>,
     #[serde(default)]
     pub(super) reason: String,
@@ -36,6 +40,11 @@ pub(super) struct LimitsBody {
     pub(super) cpu: Option<String>,
     pub(super) memory: Option<String>,
     pub(super) network: Option<String>,
+}
+
+/// One of several is said: a `null` beside another is no word, and not none.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(json: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(json).map(Some)
 }
 
 impl OverrideBody {

@@ -4,7 +4,7 @@ use quota_core::{Account, Cost, Ipv6Prefix, Kind, NodeReport, PerKind, PerResour
 use quota_proto::{CAPACITY_BOUNDS, Invalid, check_heaviest};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 
 use super::Http;
 use super::amounts::{self, UsedBody};
@@ -93,8 +93,10 @@ fn millicores<'de, D: Deserializer<'de>>(json: D) -> Result<Option<u64>, D::Erro
 
 /// Bytes.
 fn whole<'de, D: Deserializer<'de>>(json: D) -> Result<Option<u64>, D::Error> {
-    let bytes = Option::<f64>::deserialize(json)?;
-    capacity(bytes.map(|bytes| bytes as u64))
+    let bytes = Option::<Number>::deserialize(json)?;
+    // As an f64, one more than the most would be the most.
+    let whole = |bytes: Number| bytes.as_u64().or_else(|| bytes.as_f64().map(|bytes| bytes as u64));
+    capacity(bytes.map(|bytes| whole(bytes).unwrap_or_default()))
 }
 
 fn capacity<E: Error>(amount: Option<u64>) -> Result<Option<u64>, E> {

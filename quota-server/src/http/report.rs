@@ -89,7 +89,7 @@ pub(super) async fn report(
 ) -> Result<axum::Json<Value>, Problem> {
     let request = body.read(http.quota.ipv6_prefix, &caller).map_err(QuotaError::from)?;
     http.quota.speaks_for(&caller, request.node.as_deref())?;
-    let reported = http.quota.report(request).await?;
+    let reported = http.quota.report(&caller, request).await?;
     Ok(axum::Json(json!({
         "applied": reported.applied,
         "dropped_old": reported.dropped_old,

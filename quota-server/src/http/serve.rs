@@ -1,69 +1,61 @@
 use std::error::Error;
-use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::http::Request;
-use hyper::body::Incoming;
+use hyper::body::Incoming as Body;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use crate::accept::accept;
-use crate::tls::Door;
+use crate::accept::Incoming;
+use crate::tls::{Connection, Door};
 
-/// The most connections at a time; further ones wait in the system's queue.
-const MAX_CONNECTIONS: usize = 4096;
-
-/// How long a connection may take to send the head of its next request, or be idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// The largest head of a request, in bytes, and as much of a body as is read at once: many times what the longest names take.
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// Serves HTTP/1.1 until told to `stop`, and then until the requests in flight have ended. Dropped before, it cuts
 /// them off.
-pub(crate) async fn serve(listener: TcpListener, door: Door, router: Router, stop: impl Future<Output = ()>) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+pub(crate) async fn serve(incoming: Incoming, door: Door, router: Router, stop: impl Future<Output = ()>) {
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     tokio::pin!(stop);
     loop {
         let (stream, place) = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
+            accepted = incoming.next() => accepted,
             () = &mut stop => break,
         };
         let (door, router, watcher) = (door.clone(), router.clone(), graceful.watcher());
         connections.spawn(async move {
-            if let Err(error) = answer(stream, &door, router, watcher).await {
+            let answered = async { answer(door.admit(stream, place).await?, &door, router, watcher).await };
+            if let Err(error) = answered.await {
                 tracing::debug!(%error, "a connection broke");
             }
-            drop(place);
         });
         while connections.try_join_next().is_some() {}
     }
-    drop(listener);
+    drop(incoming);
     graceful.shutdown().await;
 }
 
 /// Answers what a connection asks, until it ends or the server does.
 async fn answer(
-    stream: TcpStream,
+    connection: Connection,
     door: &Door,
     router: Router,
     watcher: Watcher,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let connection = door.admit(stream).await?;
     let peer = connection.peer.clone();
-    let router = router.map_request(move |mut request: Request<Incoming>| {
+    let router = router.map_request(move |mut request: Request<Body>| {
         request.extensions_mut().insert(peer.clone());
         request
     });
     let answering = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(door.connections.idle)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
     Ok(watcher.watch(answering).await?)
 }
@@ -71,18 +63,32 @@ async fn answer(
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::time::Duration;
 
+    use prometheus::IntCounter;
+    use quota_core::Ipv6Prefix;
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+    use crate::config::Connections;
     use crate::tls::Protocol;
+
+    const CONNECTIONS: Connections = Connections {
+        most: 10,
+        most_of_address: 10,
+        idle: Duration::from_secs(30),
+        unread: Duration::from_secs(30),
+    };
 
     async fn connection() -> (JoinSet<()>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let refused = IntCounter::new("refused", "Refused.").unwrap();
+        let incoming = Incoming::new(listener, &CONNECTIONS, Ipv6Prefix::default(), refused);
         let mut server = JoinSet::new();
-        let door = Door { tls: None, protocol: Protocol::Http };
-        server.spawn(serve(listener, door, Router::new(), pending()));
+        let door = Door { tls: None, protocol: Protocol::Http, connections: CONNECTIONS };
+        server.spawn(serve(incoming, door, Router::new(), pending()));
         (server, TcpStream::connect(address).await.unwrap())
     }
 
@@ -94,7 +100,7 @@ mod tests {
         let mut rest = Vec::new();
         // It ends, whether or not it is told why.
         let _ = stream.read_to_end(&mut rest).await;
-        assert!(began.elapsed() <= 2 * HEAD_TIMEOUT, "{:?}", began.elapsed());
+        assert!(began.elapsed() <= 2 * CONNECTIONS.idle, "{:?}", began.elapsed());
     }
 
     #[tokio::test]

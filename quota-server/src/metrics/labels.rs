@@ -119,3 +119,25 @@ impl Change {
         }
     }
 }
+
+/// What of a fileserver is beyond what it may charge, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// A report.
+    Report,
+    /// The price of a check, or its share.
+    Check,
+}
+
+impl Beyond {
+    /// Each of them.
+    pub const ALL: [Self; 2] = [Self::Report, Self::Check];
+
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Check => "check",
+        }
+    }
+}

@@ -2,8 +2,9 @@ use quota_core::{Accounts, Breach, Cost, Mode, Timestamp};
 use quota_proto::UsedHere;
 
 use super::{Compared, Denial, Label, Quota, QuotaError, Reservation, Retry, Share, Standing};
+use crate::auth::Caller;
 use crate::config::FailPolicy;
-use crate::metrics::Outcome;
+use crate::metrics::{Beyond, Outcome};
 use crate::store::{Limited, StoreError};
 use crate::trace;
 
@@ -59,13 +60,15 @@ pub enum Decision {
 }
 
 impl Quota {
-    /// Decides on a request, and reserves its price where it is allowed.
-    pub async fn check(&self, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
+    /// Decides on a request, and reserves its price where it is allowed; nothing, where its caller has reserved more lately than
+    /// his nodes can spend.
+    pub async fn check(&self, caller: &Caller, request: CheckRequest) -> Result<CheckResponse, QuotaError> {
         trace::of_check(&request);
         let part = self.part_of(&request.class)?;
         let price = request.price.unwrap_or_else(|| self.settings().prices.price(request.rpc.as_deref()));
         // More than a bucket holds would not be counted, and could not be given back.
         let price = price.at_most(Cost::BUCKET);
+        let price = self.spend(caller, Beyond::Check, price).map_or(Cost::ZERO, |()| price);
         let compared = self.compare(request.accounts.as_slice(), &request.node, &request.used_here, part);
         let limited: Vec<Limited> = compared.iter().map(Into::into).collect();
         match self.store.admit(&limited, price).await {
@@ -95,7 +98,7 @@ impl Quota {
                 let share = match decision {
                     // A limit in shadow is to be told of each time.
                     Decision::Allow { shadow: None, .. } => {
-                        self.grant(&request, &limited, &standings, price).await
+                        self.grant(caller, &request, &limited, &standings, price).await
                     }
                     _ => None,
                 };

@@ -1,6 +1,8 @@
 //! What was denied, and what enforcing would have denied: in the last hours, over all servers, and as it happens here.
 
 mod event;
+#[cfg(any(fuzzing, test))]
+pub(super) mod fuzzing;
 mod part;
 mod record;
 

@@ -2,6 +2,8 @@
 //! check need not ask for it, and so that the store can have back what it has lost.
 
 mod audit;
+#[cfg(any(fuzzing, test))]
+pub(super) mod fuzzing;
 mod modes;
 mod overrides;
 mod overriding;

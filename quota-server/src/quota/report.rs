@@ -8,7 +8,8 @@ use quota_proto::Invalid;
 
 use super::{Finished, Label, Quota, QuotaError, Reservation};
 use crate::auth::Caller;
-use crate::store::{Entry, MAX_CHARGES, Report};
+use crate::metrics::Beyond;
+use crate::store::{Entry, MAX_CHARGES, Report, Settlement};
 
 /// What a fileserver consumed.
 #[derive(Clone, Debug)]
@@ -96,10 +97,23 @@ impl ChargeRequest {
 
 impl Quota {
     /// Counts what a fileserver consumed; acknowledged only when it is stored.
-    pub async fn report(&self, request: ReportRequest) -> Result<Reported, QuotaError> {
+    pub async fn report(&self, caller: &Caller, request: ReportRequest) -> Result<Reported, QuotaError> {
         let (report, dropped_old) = self.sum(&request);
-        let settlement = self.store.settle(&report).await.map_err(QuotaError::of_report)?;
-        let duplicate = settlement.applied == 0 && settlement.duplicates > 0;
+        let spent = self.spent(&request);
+        self.spend(caller, Beyond::Report, spent).map_err(|resource| {
+            Invalid::new("charges", format!("come to more {resource} than your nodes can have spent in a window"))
+        })?;
+        let settled = self.store.settle(&report).await.map_err(QuotaError::of_report);
+        let duplicate = |settled: &Settlement| settled.applied == 0 && settled.duplicates > 0;
+        let is_in_vain = match &settled {
+            Ok(settled) => duplicate(settled),
+            // It is sent again. Where an account alone could not take it, it counts on the others.
+            Err(error) => matches!(error, QuotaError::Unavailable(_)),
+        };
+        if is_in_vain {
+            self.unspend(caller, Beyond::Report, spent);
+        }
+        let duplicate = duplicate(&settled?);
         let applied = if duplicate { 0 } else { request.charges.len() as u32 - dropped_old };
         if duplicate {
             self.metrics.reports_duplicate.inc();
@@ -110,6 +124,17 @@ impl Quota {
         self.metrics.charges_applied.inc_by(applied.into());
         self.metrics.charges_dropped_old.inc_by(dropped_old.into());
         Ok(Reported { applied, dropped_old, duplicate })
+    }
+
+    /// What it comes to, whoever is charged.
+    fn spent(&self, request: &ReportRequest) -> Cost {
+        let counts = |charge: &&ChargeRequest| self.counts(charge, request);
+        request.charges.iter().filter(counts).fold(Cost::ZERO, |sum, charge| sum.plus(charge.cost))
+    }
+
+    /// Whether a charge is not older than the window.
+    fn counts(&self, charge: &ChargeRequest, of: &ReportRequest) -> bool {
+        charge.age.saturating_add(of.held) < self.window.length()
     }
 
     fn tell_consumers(&self, report: &Report) {
@@ -125,7 +150,7 @@ impl Quota {
         let (mut entries, mut places) = (Vec::<Entry>::new(), HashMap::<&Account, usize>::new());
         for charge in &request.charges {
             let age = charge.age.saturating_add(request.held);
-            let counts = age < self.window.length();
+            let counts = self.counts(charge, request);
             dropped_old += u32::from(!counts);
             for account in charge.accounts.as_slice() {
                 let place = *places.entry(account).or_insert(entries.len());

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use quota_core::{Limit, PerResource};
+
 use super::{Change, Quota};
 use crate::config::{Classes, Config, FailPolicy, Policy, Prices};
 
@@ -10,6 +12,8 @@ pub struct Settings {
     pub policy: Policy,
     /// What an RPC is expected to cost.
     pub prices: Prices,
+    /// The most that a fileserver may charge within a window, for each of its nodes.
+    pub charges: PerResource<Limit>,
     /// The kinds of traffic.
     pub classes: Classes,
     /// What to answer without the store.
@@ -23,6 +27,7 @@ impl From<&Config> for Settings {
         Self {
             policy: config.policy.clone(),
             prices: config.prices.clone(),
+            charges: config.charges,
             classes: config.classes.clone(),
             fail: config.store.fail,
             logged_requests: config.log.requests,

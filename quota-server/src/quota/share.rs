@@ -10,6 +10,8 @@ use std::time::Duration;
 use quota_core::{Cost, Limit, Mode, PerResource};
 
 use super::{CheckRequest, Quota, Reservation, Standing};
+use crate::auth::Caller;
+use crate::metrics::Beyond;
 use crate::store::Limited;
 
 /// How long requests may be admitted by one. A block, or a limit that is lowered, is in force within this time, and the 500 ms in
@@ -32,6 +34,7 @@ impl Quota {
     /// Reserves a share, once the price of the check is reserved; nothing where it wants none, or too little is left.
     pub(super) async fn grant(
         &self,
+        caller: &Caller,
         request: &CheckRequest,
         limited: &[Limited],
         standings: &[Standing],
@@ -43,6 +46,7 @@ impl Quota {
         // As many may hold one of the same account at a time.
         let holders = self.nodes.count().max(1) as u64;
         let amounts = part(standings, price, request.share_wanted, 2 * holders)?;
+        self.spend(caller, Beyond::Check, amounts).ok()?;
         // It compares once more: what is left may be another's by now. A store that fails grants nothing, and says so itself.
         let admitted = self.store.admit(limited, amounts).await.ok().filter(|admitted| admitted.allowed)?;
         self.metrics.shares.inc();

@@ -11,6 +11,7 @@ use quota_core::{
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
+use crate::auth::Caller;
 use crate::config::Config;
 use crate::history::Look;
 use crate::store::{Clock, Entry, MemoryStore, Report};
@@ -61,25 +62,7 @@ struct World {
 }
 
 fn server(store: &Arc<MemoryStore>) -> Quota {
-    let config = Config::from_toml("").unwrap();
-    let shown = Arc::new(Shown::open(&config.log).unwrap());
-    Quota {
-        store: Arc::clone(store) as Arc<dyn Store>,
-        metrics: Arc::new(Metrics::new(&config).unwrap()),
-        settings: RwLock::new(Arc::new(Settings::from(&config))),
-        nodes: NodeLimits::default(),
-        operators: Operators::new(&config.overrides),
-        window: config.window,
-        ipv6_prefix: config.ip.ipv6_prefix,
-        denials: Arc::new(Denials::new(Arc::clone(&shown))),
-        shown,
-        record: Mutex::default(),
-        facts: Mutex::default(),
-        changes: Changes::default(),
-        denial_events: DenialEvents::default(),
-        consumers: Consumers::new(config.window),
-        jitter: Jitter::none(),
-    }
+    Quota::bare(Arc::clone(store) as Arc<dyn Store>)
 }
 
 impl World {
@@ -159,7 +142,7 @@ async fn check(server: &Quota, name: &str) -> CheckResponse {
         used_here: UsedHere::default(),
         share_wanted: Cost::ZERO,
     };
-    server.check(request).await.unwrap()
+    server.check(&Caller::anonymous(), request).await.unwrap()
 }
 
 fn denied(response: CheckResponse) -> Denial {

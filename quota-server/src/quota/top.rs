@@ -1,6 +1,8 @@
 //! Who consumes most: the heaviest accounts of the last minute, over all servers.
 
 mod consumers;
+#[cfg(any(fuzzing, test))]
+pub(super) mod fuzzing;
 mod summary;
 
 use std::sync::Arc;

@@ -11,6 +11,8 @@ mod connector;
 mod cuts_codec;
 mod error;
 mod flush;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod index;
 mod line;
 mod link;

@@ -5,20 +5,23 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::{Tls, late, names};
-use crate::accept::accept;
+use crate::accept::{Incoming, Place};
+use crate::config::Connections;
 
 /// How long a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most handshakes of gRPC at a time; further connections wait in the system's queue.
-const MAX_HANDSHAKES: usize = 256;
+/// After so many bytes, what they asked for has its turn before more are read. Some dozens of calls of gRPC fit in, each of which
+/// begins a task: without it, who sends them faster than they are begun would have them all kept, be they reset or not.
+const TURN: usize = 4096;
 
 /// What is spoken within TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +32,25 @@ pub(crate) enum Protocol {
     Grpc,
 }
 
+impl Protocol {
+    /// Each of them.
+    pub(crate) const ALL: [Self; 2] = [Self::Http, Self::Grpc];
+
+    /// The name in settings and metrics.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+        }
+    }
+}
+
 /// How connections come in: as they are, or within TLS.
 #[derive(Clone)]
 pub(crate) struct Door {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) protocol: Protocol,
+    pub(crate) connections: Connections,
 }
 
 /// What the certificate of a connection calls its owner; nothing, where it has none. In the extensions of each request.
@@ -44,52 +61,63 @@ pub(crate) struct Peer(pub(crate) Arc<[String]>);
 pub(crate) struct Connection {
     stream: Stream,
     pub(crate) peer: Peer,
+    /// Bytes since the last turn of others.
+    read: usize,
+    _place: Place,
 }
 
+/// Reading or writing that takes too long breaks it.
+type Bytes = Pin<Box<TimeoutStream<TcpStream>>>;
+
 enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Bytes),
+    Tls(Box<TlsStream<Bytes>>),
 }
 
 impl Door {
-    /// Lets a connection in.
-    pub(crate) async fn admit(&self, stream: TcpStream) -> io::Result<Connection> {
+    /// Lets a connection in, which has a place until it is dropped.
+    pub(crate) async fn admit(&self, stream: TcpStream, place: Place) -> io::Result<Connection> {
         // What an answer consists of must not wait for the acknowledgement of what went before (Nagle).
         let _ = stream.set_nodelay(true);
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.connections.unread));
+        // Of gRPC something is heard again and again, since it is pinged. Over HTTP/1.1 who reads events says nothing.
+        if self.protocol == Protocol::Grpc {
+            stream.set_read_timeout(Some(self.connections.idle));
+        }
+        let stream = Box::pin(stream);
         let Some(tls) = &self.tls else {
-            return Ok(Connection { stream: Stream::Plain(stream), peer: Peer::default() });
+            return Ok(Connection { stream: Stream::Plain(stream), peer: Peer::default(), read: 0, _place: place });
         };
         let handshake = tls.acceptor(self.protocol).accept(stream);
         let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| late())??;
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let peer = Peer(certificate.map(names::of).unwrap_or_default().into());
-        Ok(Connection { stream: Stream::Tls(Box::new(stream)), peer })
+        Ok(Connection { stream: Stream::Tls(Box::new(stream)), peer, read: 0, _place: place })
     }
 }
 
 /// Lets in what comes, each connection in its own time, until dropped.
 pub(crate) async fn admit_all(
-    listener: TcpListener,
+    incoming: Incoming,
     door: Door,
     admitted: mpsc::Sender<io::Result<Connection>>,
     stop: impl Future<Output = ()>,
 ) {
-    let places = Arc::new(Semaphore::new(MAX_HANDSHAKES));
     let mut handshakes = JoinSet::new();
     tokio::pin!(stop);
     loop {
         let (stream, place) = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
+            accepted = incoming.next() => accepted,
             () = &mut stop => break,
         };
         let (door, admitted) = (door.clone(), admitted.clone());
         handshakes.spawn(async move {
-            match door.admit(stream).await {
+            match door.admit(stream, place).await {
                 // That nobody takes it any more means that the server stops.
                 Ok(connection) => drop(admitted.send(Ok(connection)).await),
                 Err(error) => tracing::debug!(%error, "a handshake failed"),
             }
-            drop(place);
         });
         while handshakes.try_join_next().is_some() {}
     }
@@ -109,17 +137,25 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        if self.read >= TURN {
+            self.read = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
+        let before = buffer.filled().len();
+        let read = match &mut self.stream {
+            Stream::Plain(stream) => stream.as_mut().poll_read(cx, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        };
+        self.read = if read.is_pending() { 0 } else { self.read + (buffer.filled().len() - before) };
+        read
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Plain(stream) => stream.as_mut().poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -130,7 +166,7 @@ impl AsyncWrite for Connection {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Stream::Plain(stream) => stream.as_mut().poll_write_vectored(cx, slices),
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
         }
     }
@@ -144,14 +180,14 @@ impl AsyncWrite for Connection {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Plain(stream) => stream.as_mut().poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Plain(stream) => stream.as_mut().poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

@@ -47,14 +47,24 @@ impl Connection {
 
     /// The status of the answer to a GET.
     pub(crate) async fn get(&mut self, path: &str) -> io::Result<u16> {
-        self.0.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await?;
+        let (status, _) = self.ask(&format!("GET {path}"), "", "").await?;
+        Ok(status)
+    }
+
+    /// The status and the whole answer to a method and a path, with further headers, each a line with its end.
+    pub(crate) async fn ask(&mut self, what: &str, headers: &str, body: &str) -> io::Result<(u16, String)> {
+        let length = body.len();
+        let head = format!("{what} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n");
+        self.0.write_all(format!("{head}{body}").as_bytes()).await?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(self.0.read_u8().await?);
         }
-        let head = String::from_utf8(head).unwrap().to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-        self.0.read_exact(&mut vec![0; length.parse().unwrap()]).await?;
-        Ok(head.split(' ').nth(1).unwrap().parse().unwrap())
+        let head = String::from_utf8(head).unwrap();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
+        let mut body = vec![0; length.parse().unwrap()];
+        self.0.read_exact(&mut body).await?;
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Ok((status, head + &String::from_utf8_lossy(&body)))
     }
 }

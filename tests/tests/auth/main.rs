@@ -2,11 +2,13 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
 mod authors;
+mod charges;
 mod client;
 mod grpc;
 mod https;
 mod nodes;
 mod roles;
 mod rotation;
+mod secrets;
 mod tls;
 mod tokens;

@@ -5,6 +5,7 @@ mod board;
 mod kubernetes;
 mod live;
 mod rules;
+mod shut_in;
 
 use std::collections::BTreeSet;
 use std::fs;

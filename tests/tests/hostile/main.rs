@@ -4,6 +4,8 @@
 
 mod addresses;
 mod bodies;
+mod connections;
+mod frames;
 mod large;
 mod messages;
 mod metrics;
@@ -11,4 +13,6 @@ mod names;
 mod numbers;
 mod reservations;
 mod retry;
+mod slow;
+mod streams;
 mod victim;

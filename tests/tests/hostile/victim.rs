@@ -19,18 +19,23 @@ pub(crate) struct Victim {
 
 impl Victim {
     pub(crate) async fn in_memory() -> Self {
-        Self::on(MEMORY, None).await
+        Self::on(MEMORY, None, &[]).await
+    }
+
+    /// One with further settings, such as `("QUOTA__HTTP__IDLE_TIMEOUT", "1s")`.
+    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::on(MEMORY, None, settings).await
     }
 
     /// One on each store.
     pub(crate) async fn each() -> [Self; 2] {
         let redis = RedisServer::start().await;
-        [Self::in_memory().await, Self::on(&redis.url(), Some(redis)).await]
+        [Self::in_memory().await, Self::on(&redis.url(), Some(redis), &[]).await]
     }
 
-    async fn on(store: &str, redis: Option<RedisServer>) -> Self {
-        let server =
-            ServerProcess::start(&[("QUOTA__STORE__URL", store), ("QUOTA__WINDOW__LENGTH", WINDOW)]).await;
+    async fn on(store: &str, redis: Option<RedisServer>, settings: &[(&str, &str)]) -> Self {
+        let own = [("QUOTA__STORE__URL", store), ("QUOTA__WINDOW__LENGTH", WINDOW)];
+        let server = ServerProcess::start(&[&own, settings].concat()).await;
         let cost = json!({ "cpu": 5.0, "memory": 1 << 20, "network": 1000 });
         let accounts: Value = serde_json::from_str(ACCOUNTS).unwrap();
         let report = json!({ "charges": [{ "accounts": accounts, "cost": cost }] });
@@ -66,6 +71,13 @@ impl Victim {
 
     /// It answers, and no task of it has panicked.
     pub(crate) async fn assert_sound(&mut self) {
+        self.assert_served().await;
+        assert_eq!(self.server.log("panicked"), Vec::<String>::new());
+        assert_eq!(self.server.process.exit_status(), None);
+    }
+
+    /// It answers by both protocols.
+    async fn assert_served(&self) {
         let check = format!(r#"{{"accounts":{ACCOUNTS},"price":{{}}}}"#);
         let answer = self.server.http.post_bytes("/v1/check", check).await;
         assert_eq!((answer.status, &answer.json()["checked"]), (200, &json!(true)));
@@ -75,8 +87,32 @@ impl Victim {
             ..Default::default()
         };
         assert!(self.server.grpc.clone().check(check).await.unwrap().into_inner().checked);
-        assert_eq!(self.server.log("panicked"), Vec::<String>::new());
-        assert_eq!(self.server.process.exit_status(), None);
+    }
+
+    /// An attack, during which others are served all the while, and that costs it no more memory than this, in KiB.
+    pub(crate) async fn bears<T>(&mut self, most: u64, attack: impl Future<Output = T>) -> T {
+        let before = self.peak();
+        let serving = async {
+            loop {
+                self.assert_served().await;
+            }
+        };
+        let outcome = tokio::select! {
+            // An answer that is late is a failure.
+            () = serving => unreachable!("it goes on"),
+            outcome = attack => outcome,
+        };
+        self.assert_sound().await;
+        let grown = self.peak().saturating_sub(before);
+        assert!(grown <= most, "{grown} KiB");
+        outcome
+    }
+
+    /// The most memory that the server has had, in KiB.
+    pub(crate) fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
 

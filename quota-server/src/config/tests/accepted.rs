@@ -6,7 +6,9 @@ use quota_core::{
     WindowLength,
 };
 
-use super::super::{AccountNames, Config, FailPolicy, Log, LogFormat, LogKey, RedisServers, StoreUrl, Tls};
+use super::super::{
+    AccountNames, Config, Connections, FailPolicy, Log, LogFormat, LogKey, RedisServers, StoreUrl, Tls,
+};
 use super::{from_env, load};
 use crate::auth::{Caller, Certificate, Digest, Nodes, Role, Secret, Token};
 
@@ -21,6 +23,13 @@ fn the_defaults_are_those_of_the_public_interface() {
     let config = Config::from_toml("").unwrap();
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.grpc.listen.to_string(), "127.0.0.1:8081");
+    let seconds = Duration::from_secs;
+    let http = Connections { most: 4096, most_of_address: 1024, idle: seconds(30), unread: seconds(30) };
+    assert_eq!(config.http.connections, http);
+    assert_eq!(config.grpc.connections, Connections { idle: seconds(60), ..http });
+    assert_eq!(config.max_streams, 1000);
+    let charges = [6 * 3600 * 1_000_000, 60 << 33, 1_500_000_000_000].map(Limit::At);
+    assert_eq!(Resource::ALL.map(|resource| config.charges[resource]), charges);
     assert_eq!(config.store.url, StoreUrl::Memory);
     assert_eq!(config.store.deadline, Duration::from_millis(50));
     assert_eq!(config.store.fail, FailPolicy::Open);

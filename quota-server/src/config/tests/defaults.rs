@@ -29,7 +29,16 @@ fn the_defaults_hold_every_setting() {
     let mut expected: BTreeSet<String> = [
         "overrides",
         "http.listen",
+        "http.max_connections",
+        "http.max_connections_per_address",
+        "http.idle_timeout",
+        "http.unread_timeout",
         "grpc.listen",
+        "grpc.max_connections",
+        "grpc.max_connections_per_address",
+        "grpc.max_streams",
+        "grpc.idle_timeout",
+        "grpc.unread_timeout",
         "store.url",
         "store.deadline",
         "store.fail",
@@ -74,6 +83,7 @@ fn the_defaults_hold_every_setting() {
         let names = ["rule", "interval", "soft_limit", "backoff_factor", "step"];
         expected.extend(names.map(|name| format!("adapt.{resource}.{name}")));
         expected.insert(format!("prices.default.{resource}"));
+        expected.insert(format!("charges.{resource}"));
         for kind in Kind::ALL {
             let names = ["mode", "min", "initial", "max"];
             expected.extend(names.map(|name| format!("limits.{kind}.{resource}.{name}")));

@@ -4,6 +4,8 @@
 //! it asks for the nodes again, and what it sends again after a redirection it sends again after a connection that broke,
 //! too. Decision 18 says more.
 
+#[cfg(any(fuzzing, test))]
+pub(super) mod fuzzing;
 mod layout;
 
 use std::collections::HashMap;

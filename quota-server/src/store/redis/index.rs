@@ -51,7 +51,7 @@ impl RedisStore {
 }
 
 /// A name that is no text is none of ours.
-fn name(entry: &[Value]) -> Option<(Box<str>, u64)> {
+pub(super) fn name(entry: &[Value]) -> Option<(Box<str>, u64)> {
     let [Value::BulkString(name), Value::BulkString(second)] = entry else { return None };
     Some((std::str::from_utf8(name).ok()?.into(), std::str::from_utf8(second).ok()?.parse().ok()?))
 }

@@ -68,7 +68,7 @@ impl RedisStore {
     }
 }
 
-fn leased(reply: &[Value]) -> Result<Leased, StoreError> {
+pub(super) fn leased(reply: &[Value]) -> Result<Leased, StoreError> {
     let [count, lasts, Value::BulkString(refused), leased, leases, cap] = reply else {
         return Err(malformed("slots: shape"));
     };

@@ -79,7 +79,7 @@ impl RedisStore {
     }
 }
 
-fn word_of(field: &[Value]) -> Option<(Box<str>, Word)> {
+pub(super) fn word_of(field: &[Value]) -> Option<(Box<str>, Word)> {
     let [Value::BulkString(name), Value::BulkString(packed)] = field else { return None };
     Some((std::str::from_utf8(name).ok()?.into(), word(packed)?))
 }

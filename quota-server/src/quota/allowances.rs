@@ -1,0 +1,144 @@
+//! What fileservers may charge: no more than their machines can have spent. A credential that is stolen locks out few accounts
+//! then, and a client that counts wrong does little harm.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use quota_core::{Allowance, Cost, Limit, PerResource, Resource, WindowLength};
+
+use super::Quota;
+use crate::auth::{Caller, Nodes};
+use crate::metrics::Beyond;
+
+/// The most callers that are kept while nothing is missing of what they may charge: as many as a configuration knows.
+const MOST_IDLE: usize = 2000;
+
+/// What is left of what each fileserver may charge, and reserve, within a window.
+pub struct Allowances {
+    started: Instant,
+    of_callers: Mutex<HashMap<Arc<str>, OfCaller>>,
+}
+
+#[derive(Default)]
+struct OfCaller {
+    charged: Allowance,
+    /// A price is charged once more when it is settled, so that it counts apart.
+    reserved: Allowance,
+    /// When was last said that it is beyond.
+    told: Option<Duration>,
+}
+
+impl Default for Allowances {
+    fn default() -> Self {
+        Self { started: Instant::now(), of_callers: Mutex::default() }
+    }
+}
+
+impl Allowances {
+    fn take(
+        &self,
+        caller: &Arc<str>,
+        of: Beyond,
+        most: &PerResource<Limit>,
+        window: WindowLength,
+        cost: Cost,
+    ) -> Result<(), Lacking> {
+        let now = self.started.elapsed();
+        let mut of_callers = self.of_callers.lock();
+        if of_callers.len() > MOST_IDLE && !of_callers.contains_key(caller) {
+            of_callers.retain(|_, known| !known.is_idle(now, window));
+        }
+        let known = of_callers.entry(Arc::clone(caller)).or_default();
+        known.of(of).take(now, most, window, cost).map_err(|resource| {
+            let is_news = known.told.is_none_or(|told| now.saturating_sub(told) >= window.length());
+            if is_news {
+                known.told = Some(now);
+            }
+            Lacking { resource, is_news }
+        })
+    }
+
+    fn give_back(&self, caller: &str, of: Beyond, window: WindowLength, cost: Cost) {
+        if let Some(known) = self.of_callers.lock().get_mut(caller) {
+            known.of(of).give_back(window, cost);
+        }
+    }
+}
+
+/// There is too little of a resource.
+struct Lacking {
+    resource: Resource,
+    /// It was not said within a window.
+    is_news: bool,
+}
+
+impl OfCaller {
+    const fn of(&mut self, of: Beyond) -> &mut Allowance {
+        match of {
+            Beyond::Report => &mut self.charged,
+            Beyond::Check => &mut self.reserved,
+        }
+    }
+
+    fn is_idle(&self, now: Duration, window: WindowLength) -> bool {
+        self.charged.is_full(now, window) && self.reserved.is_full(now, window)
+    }
+}
+
+impl Quota {
+    /// Takes a cost from what a fileserver may charge or reserve; the error names the resource of which there is too little.
+    /// Who may speak for all nodes may charge what he likes.
+    pub(super) fn spend(&self, caller: &Caller, of: Beyond, cost: Cost) -> Result<(), Resource> {
+        let Nodes::Named(nodes) = &caller.nodes else { return Ok(()) };
+        let machines = nodes.len().max(1) as u64;
+        let most = self.settings().charges.map(|most| match most {
+            Limit::At(most) => Limit::At(most.saturating_mul(machines)),
+            Limit::Unlimited => Limit::Unlimited,
+        });
+        let taken = self.allowances.take(&caller.name, of, &most, self.window, cost);
+        taken.map_err(|Lacking { resource, is_news }| {
+            self.metrics.beyond(of);
+            if is_news {
+                tracing::warn!(
+                    caller = &*caller.name,
+                    %resource,
+                    what = of.as_str(),
+                    "it charges more than its nodes can have spent (charges.*): that is not counted"
+                );
+            }
+            resource
+        })
+    }
+
+    /// What was taken was not counted.
+    pub(super) fn unspend(&self, caller: &Caller, of: Beyond, cost: Cost) {
+        self.allowances.give_back(&caller.name, of, self.window, cost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_idle_is_forgotten_and_who_is_not_is_not() {
+        let allowances = Allowances::default();
+        let window = WindowLength::default();
+        let most = PerResource::from_fn(|_| Limit::At(100));
+        let take = |name: String, amount| {
+            let cost = Cost::ZERO.with_cpu_micros(amount).unwrap();
+            allowances.take(&name.into(), Beyond::Report, &most, window, cost)
+        };
+        assert!(take("busy".to_owned(), 100).is_ok());
+        for number in 0..3 * MOST_IDLE {
+            assert!(take(number.to_string(), 0).is_ok());
+        }
+        assert!(allowances.of_callers.lock().len() <= MOST_IDLE + 1);
+        let [first, second] = [(); 2].map(|()| take("busy".to_owned(), 1).unwrap_err());
+        assert_eq!((first.resource, first.is_news, second.is_news), (Resource::Cpu, true, false));
+        allowances.give_back("busy", Beyond::Report, window, Cost::ZERO.with_cpu_micros(1).unwrap());
+        assert!(take("busy".to_owned(), 1).is_ok());
+    }
+}

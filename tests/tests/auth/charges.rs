@@ -1,0 +1,96 @@
+//! What a fileserver may charge, and whoever has its token: no more than its nodes can have spent.
+
+use quota_proto::v1;
+use quota_tests::server::{MEMORY, TestServer};
+use serde_json::{Value, json};
+use tonic::Code;
+use tonic_types::StatusExt as _;
+
+use crate::grpc::with_token;
+use crate::tokens::{TOKENS, configured, sha256, token};
+
+/// Each role, and another fileserver; one may charge 10 s of CPU for each of its nodes, of which it has one.
+async fn server() -> TestServer {
+    let of = |name: &str, role: &str, token: &str| {
+        configured(name, role, &format!("sha256 = \"{}\"", sha256(token)))
+    };
+    let tokens = TOKENS.map(|(role, token)| of(role, role, token)).concat();
+    let other = of("other", "fileserver", OTHER);
+    TestServer::start(MEMORY, &format!("charges.cpu = \"10s\"\n{tokens}{other}")).await
+}
+
+const OTHER: &str = "t0ken-of-another-fileserver";
+
+fn report(sequence: u64, user: &str, seconds: f64) -> Value {
+    let charge = json!({ "accounts": { "user": user }, "cost": { "cpu": seconds } });
+    json!({ "source": "s", "sequence": sequence, "charges": [charge] })
+}
+
+async fn used(server: &TestServer, user: &str) -> f64 {
+    let standing = server.http.with_token(token("admin")).account("user", user).await.json();
+    standing["resources"]["cpu"]["used"].as_f64().unwrap()
+}
+
+fn counted(metrics: &str, what: &str) -> bool {
+    metrics.lines().any(|line| line == format!("quota_beyond_charges_total{{what=\"{what}\"}} 1"))
+}
+
+#[tokio::test]
+async fn who_steals_its_token_locks_out_few() {
+    let server = server().await;
+    let stolen = server.http.with_token(token("fileserver"));
+    assert_eq!(stolen.post("/v1/report", &report(1, "alice", 4.0)).await.status, 200);
+    assert_eq!(stolen.post("/v1/report", &report(1, "alice", 4.0)).await.json()["duplicate"], true);
+    assert_eq!(stolen.post("/v1/report", &report(2, "alice", 5.0)).await.status, 200, "it was not taken twice");
+    let refused = stolen.post("/v1/report", &report(3, "bob", 9.0)).await;
+    assert_eq!((refused.status, refused.field().as_deref()), (400, Some("charges")), "{}", refused.text());
+    assert_eq!((used(&server, "alice").await, used(&server, "bob").await), (9.0, 0.0));
+    assert!(counted(server.http.get("/metrics").await.text(), "report"));
+
+    // What did not count has taken nothing; and what is too old does not count.
+    assert_eq!(stolen.post("/v1/report", &report(4, "bob", 0.5)).await.status, 200);
+    let mut old = report(5, "bob", 1000.0);
+    old["held_seconds"] = 60.into();
+    assert_eq!(stolen.post("/v1/report", &old).await.json()["dropped_old"], 1);
+    // Another is not bound by it, and an admin by nothing.
+    let other = server.http.with_token(OTHER);
+    assert_eq!(other.post("/v1/report", &report(1, "carol", 9.0)).await.status, 200);
+    let admin = server.http.with_token(token("admin"));
+    assert_eq!(admin.post("/v1/report", &report(1, "dave", 1000.0)).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_same_is_said_over_grpc() {
+    let server = server().await;
+    let charge = v1::Charge {
+        accounts: Some(v1::Accounts { user: Some("alice".to_owned()), ..v1::Accounts::default() }),
+        cost: Some(v1::Cost { cpu_micros: 11_000_000, ..v1::Cost::default() }),
+        ..v1::Charge::default()
+    };
+    let report = v1::ReportRequest { charges: vec![charge], ..v1::ReportRequest::default() };
+    let report = with_token(report, Some(token("fileserver")));
+    let status = server.grpc.clone().report(report).await.unwrap_err();
+    let violations = status.get_details_bad_request().unwrap().field_violations;
+    assert_eq!((status.code(), violations[0].field.as_str()), (Code::InvalidArgument, "charges"));
+    assert_eq!(used(&server, "alice").await, 0.0);
+}
+
+#[tokio::test]
+async fn a_check_beyond_it_is_decided_on_and_reserves_nothing() {
+    let server = server().await;
+    let stolen = server.http.with_token(token("fileserver"));
+    let check = async |user: &str| {
+        let body = json!({ "accounts": { "user": user }, "price": { "cpu": 8.0 } });
+        let answer = stolen.post("/v1/check", &body).await;
+        assert_eq!((answer.status, &answer.json()["checked"]), (200, &json!(true)));
+        answer.json()["reserved"]["cpu"].as_f64().unwrap()
+    };
+    assert_eq!((check("alice").await, check("bob").await), (8.0, 0.0));
+    assert_eq!((used(&server, "alice").await, used(&server, "bob").await), (8.0, 0.0));
+    assert!(counted(server.http.get("/metrics").await.text(), "check"));
+    // Who is over the limit is refused all the same.
+    let admin = server.http.with_token(token("admin"));
+    assert_eq!(admin.post("/v1/report", &report(1, "bob", 1000.0)).await.status, 200);
+    let body = json!({ "accounts": { "user": "bob" }, "price": { "cpu": 8.0 } });
+    assert_eq!(stolen.post("/v1/check", &body).await.status, 429);
+}
