@@ -5,13 +5,14 @@ mod convert;
 mod health;
 mod modes;
 mod overrides;
+mod pace;
 mod session;
 mod slots;
 mod status;
 
 use std::sync::Arc;
 
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_request};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use quota_proto::v1::mode_service_server::ModeServiceServer;
@@ -30,6 +31,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_reflection::server::Builder;
 
 use self::authenticate::{Guard, authenticate, caller};
+use self::pace::pace;
 use self::session::Sessions;
 use self::status::status;
 use crate::MAX_BODY_BYTES;
@@ -76,7 +78,7 @@ pub(crate) fn routes(
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES));
-    let router = routes.into_axum_router().layer(from_fn_with_state(guard, authenticate));
+    let router = routes.into_axum_router().layer(map_request(pace)).layer(from_fn_with_state(guard, authenticate));
     let router = if traced { router.layer(from_fn(of_grpc)) } else { router };
     Ok(router.into())
 }

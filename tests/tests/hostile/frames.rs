@@ -55,6 +55,11 @@ pub(crate) fn continuation(stream: u32) -> Vec<u8> {
     frame(9, 0, stream, &[header("x", &"y".repeat(100)).repeat(100)].concat())
 }
 
+/// More of a call.
+pub(crate) fn data(stream: u32, payload: &[u8]) -> Vec<u8> {
+    frame(0, 0, stream, payload)
+}
+
 /// An empty message, which ends the call.
 pub(crate) fn message(stream: u32) -> Vec<u8> {
     frame(0, END_STREAM, stream, &[0; 5])

@@ -1,7 +1,10 @@
 //! Those who take their time: with a body, or with reading what they are answered.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use prost::Message as _;
+use quota_proto::v1::{Hello, SessionRequest, session_request};
 use quota_tests::wait::PATIENCE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -28,27 +31,40 @@ async fn a_body_that_trickles_in_is_given_up() {
         }
         assert_eq!(&answer, b"HTTP/1.1 408");
     };
-    let over_grpc = async {
-        let (mut reader, mut writer) = frames::connect(grpc).await.into_split();
-        writer.write_all(&frames::call(1, "/quota.v1.QuotaService/Check")).await.unwrap();
-        // A message of 1,000 bytes is to follow.
-        writer.write_all(&frames::frame(0, 0, 1, &[0, 0, 0, 3, 232])).await.unwrap();
-        let trickle = async {
-            while writer.write_all(&frames::frame(0, 0, 1, &[0])).await.is_ok() {
-                sleep(PACE).await;
-            }
-        };
-        // Its headers are the answer.
-        let answer = frames::count(&mut reader, |counts| counts[1] > 0);
-        let counts = tokio::select! {
-            () = trickle => None,
-            counts = answer => Some(counts),
-        };
-        assert!(counts.is_some_and(|counts| counts[1] > 0), "{counts:?}");
+    // Its headers are the answer to a check; those of a session came with its first message, and others end it.
+    let check = trickle(grpc, "/quota.v1.QuotaService/Check", Vec::new(), 1);
+    let session = trickle(grpc, "/quota.v1.QuotaService/Session", frames::data(1, &hello()), 2);
+    let attack = async {
+        timeout(PATIENCE, async { tokio::join!(over_http, check, session) }).await.expect("they are given up")
     };
-    let attack = async { timeout(PATIENCE, async { tokio::join!(over_http, over_grpc) }).await };
-    victim.bears(8 << 10, attack).await.expect("it is given up");
+    victim.bears(8 << 10, attack).await;
     victim.assert_untouched("slow bodies").await;
+}
+
+/// A call that begins with this, and goes on with a message that never ends, until the server has sent so many headers.
+async fn trickle(address: SocketAddr, method: &str, begin: Vec<u8>, headers: usize) {
+    let (mut reader, mut writer) = frames::connect(address).await.into_split();
+    // A message of 1,000 bytes is to follow.
+    let begin = [frames::call(1, method), begin, frames::data(1, &[0, 0, 0, 3, 232])].concat();
+    writer.write_all(&begin).await.unwrap();
+    let more = async {
+        while writer.write_all(&frames::data(1, &[0])).await.is_ok() {
+            sleep(PACE).await;
+        }
+    };
+    let answer = frames::count(&mut reader, |counts| counts[1] >= headers);
+    let counts = tokio::select! {
+        () = more => None,
+        counts = answer => Some(counts),
+    };
+    assert!(counts.is_some_and(|counts| counts[1] >= headers), "{method}: {counts:?}");
+}
+
+/// The first message of a session.
+fn hello() -> Vec<u8> {
+    let hello = Hello { node: "gitaly-01".to_owned(), ..Hello::default() };
+    let message = SessionRequest { message: Some(session_request::Message::Hello(hello)) }.encode_to_vec();
+    [&[0][..], &(message.len() as u32).to_be_bytes(), &message].concat()
 }
 
 /// Whether the server gives a connection up, of which nothing is read and on which this is sent again and again.
