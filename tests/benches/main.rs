@@ -56,12 +56,21 @@ struct Args {
     /// A built `limitador-server` to compare with, or the source tree in which it was built for release.
     #[arg(long, value_name = "PATH")]
     limitador: Option<PathBuf>,
-    /// Measure alone what one class costs another.
+    /// Measure this alone.
     #[arg(long, conflicts_with_all = ["plots", "limitador"])]
-    classes: bool,
+    only: Option<Only>,
     /// Answer every check with this answer instead of measuring; how this starts itself to compare with.
     #[arg(long, value_name = "BASE64", hide = true)]
     echo: Option<String>,
+}
+
+/// What can be measured alone.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Only {
+    /// Checks and backoffs by a schedule.
+    Schedule,
+    /// What one class costs another.
+    Classes,
 }
 
 #[tokio::main]
@@ -76,8 +85,11 @@ async fn main() {
 
     let mut report = Report::default();
     machine::describe(&mut report, &redis, &plan).await;
-    if args.classes {
-        classes::measure(&mut report, &redis, &plan).await;
+    if let Some(only) = args.only {
+        match only {
+            Only::Schedule => open_loop::measure(&mut report, &plan).await,
+            Only::Classes => classes::measure(&mut report, &redis, &plan).await,
+        }
         return tell(&report, args.json.as_deref());
     }
     redis_cpu::measure(&mut report, &redis, &plan).await;

@@ -98,6 +98,22 @@ impl Process {
         self.child.id()
     }
 
+    /// What it has in memory, in KiB.
+    pub fn resident(&self) -> u64 {
+        self.memory("VmRSS")
+    }
+
+    /// The most that it has had in memory, in KiB.
+    pub fn peak(&self) -> u64 {
+        self.memory("VmHWM")
+    }
+
+    fn memory(&self, of: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("a running process");
+        let line = status.lines().find_map(|line| line.strip_prefix(of)).expect("a line for it");
+        line.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().expect("a number")
+    }
+
     /// What it wrote to its standard output so far.
     pub fn stdout(&self) -> String {
         self.captured("stdout")

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests report by panicking")]
 
 use std::fs;
+use std::time::Duration;
 
 use quota_tests::process::Program;
 use quota_tests::redis::RedisServer;
@@ -45,4 +46,19 @@ async fn every_check_that_was_due_is_accounted_for() {
     for server in servers {
         server.stop().await;
     }
+}
+
+#[tokio::test]
+async fn too_much_is_told_beside_what_was_before_and_after() {
+    let mut overload = Program::of_workspace("quota-overload").arg("--quick").start();
+    let status = overload.wait_for_exit_within(Duration::from_secs(60)).await;
+    let told = overload.stdout();
+    assert!(status.success(), "{status}\n{told}{}", overload.stderr());
+    let decided = |row: &str| -> u64 {
+        let row = told.lines().find_map(|line| line.strip_prefix(row)).unwrap_or_else(|| panic!("{row}: {told}"));
+        row.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    assert!(decided("100 a second  ") > 100 && decided("1000 a second, 2 s") > 0, "{told}");
+    assert!(decided("100 a second, after that") > 100, "{told}");
+    assert!(told.contains("p99 after / before: "), "{told}");
 }

@@ -60,9 +60,7 @@ async fn top(server: &ServerProcess) -> Vec<(String, u64)> {
 
 /// Resident memory of a process, in MiB.
 fn resident(server: &ServerProcess) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
+    server.process.resident() as f64 / 1024.0
 }
 
 async fn redis_memory(redis: &RedisServer) -> f64 {

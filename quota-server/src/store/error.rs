@@ -44,6 +44,8 @@ pub enum Cause {
     Readonly,
     /// Starting, failing over, or running a script for too long.
     Busy,
+    /// More decisions wait for it than it answers in time.
+    Overload,
     /// Out of memory.
     Memory,
     /// Wrong password, or a right that is missing.
@@ -58,11 +60,12 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Timeout,
         Self::Connection,
         Self::Readonly,
         Self::Busy,
+        Self::Overload,
         Self::Memory,
         Self::Denied,
         Self::Malformed,
@@ -77,6 +80,7 @@ impl Cause {
             Self::Connection => "connection",
             Self::Readonly => "readonly",
             Self::Busy => "busy",
+            Self::Overload => "overload",
             Self::Memory => "memory",
             Self::Denied => "denied",
             Self::Malformed => "malformed",

@@ -96,7 +96,7 @@ async fn a_head_of_a_mebibyte_is_refused() {
 #[tokio::test]
 async fn a_report_of_millions_of_empty_charges_is_refused_before_it_is_built() {
     let mut victim = Victim::in_memory().await;
-    let before = victim.peak();
+    let before = victim.server.process.peak();
     let (most, empty) = (4 << 20, "{},");
     let report = format!("{{\"charges\":[{}{{}}]}}", empty.repeat(most / empty.len() - 8));
     victim.refuses("/v1/report", report, "charges").await;
@@ -110,7 +110,7 @@ async fn a_report_of_millions_of_empty_charges_is_refused_before_it_is_built() {
         let status = call(&victim, &path, message).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{method}: {status:?}");
     }
-    let grown = victim.peak().saturating_sub(before);
+    let grown = victim.server.process.peak().saturating_sub(before);
     // A few copies of what was sent, and none of what it would become.
     assert!(grown < 64 << 10, "{grown} KiB");
     victim.assert_sound().await;

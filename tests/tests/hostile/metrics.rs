@@ -117,13 +117,6 @@ async fn f28_names_and_paths_make_no_series() {
     victim.assert_sound().await;
 }
 
-/// What the server has in memory, in KiB.
-fn resident(victim: &Victim) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", victim.server.process.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 /// Reports of as many repositories, users and addresses as there are numbers, and asks for paths that nobody serves.
 async fn name(victim: &Victim, numbers: std::ops::Range<usize>, paths: usize) {
     let http = &victim.server.http;
@@ -175,9 +168,9 @@ async fn f28_fifty_thousand_names_and_ten_thousand_paths_take_no_series_and_no_m
     let before = victim.server.http.get("/metrics").await;
     // What is bounded is full.
     name(&victim, 0..10_000, 2_000).await;
-    let memory = resident(&victim);
+    let memory = victim.server.process.resident();
     name(&victim, 10_000..50_000, 8_000).await;
-    let grown = resident(&victim).saturating_sub(memory);
+    let grown = victim.server.process.resident().saturating_sub(memory);
     println!("{grown} KiB more than {memory} KiB");
     assert!(grown < MOST_GROWN, "{grown} KiB more than {memory} KiB");
     let after = victim.server.http.get("/metrics").await;

@@ -91,7 +91,7 @@ impl Victim {
 
     /// An attack, during which others are served all the while, and that costs it no more memory than this, in KiB.
     pub(crate) async fn bears<T>(&mut self, most: u64, attack: impl Future<Output = T>) -> T {
-        let before = self.peak();
+        let before = self.server.process.peak();
         let serving = async {
             loop {
                 self.assert_served().await;
@@ -103,16 +103,9 @@ impl Victim {
             outcome = attack => outcome,
         };
         self.assert_sound().await;
-        let grown = self.peak().saturating_sub(before);
+        let grown = self.server.process.peak().saturating_sub(before);
         assert!(grown <= most, "{grown} KiB");
         outcome
-    }
-
-    /// The most memory that the server has had, in KiB.
-    pub(crate) fn peak(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.process.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
 

@@ -9,6 +9,7 @@ mod idempotency;
 mod keys;
 mod numbers;
 mod outage;
+mod overload;
 mod poison;
 mod raw;
 mod safety;

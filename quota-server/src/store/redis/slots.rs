@@ -23,7 +23,8 @@ impl RedisStore {
     ) -> Result<Leased, StoreError> {
         let stops = wanted.stops.map_or(0, |stops| stops.as_micros());
         let args = [u128::from(wanted.count), u128::from(wanted.spare), stops];
-        self.run_on_slots(&self.scripts.acquire, call, wanted.lease, &wanted.owner, args).await
+        let terms = Terms::new(Lane::Decisions, self.connections.deadline());
+        self.run_on_slots(terms, &self.scripts.acquire, call, wanted.lease, &wanted.owner, args).await
     }
 
     pub(super) async fn run_renew(
@@ -34,11 +35,14 @@ impl RedisStore {
     ) -> Result<Leased, StoreError> {
         let args =
             [renewal.count.into(), progress.finished.into(), progress.took.as_micros().min(MOST_MICROS)];
-        self.run_on_slots(&self.scripts.renew, call, renewal.lease, &renewal.owner, args).await
+        // One that is refused would be lost with all that runs by it.
+        let terms = Terms::new(Lane::Beside, self.connections.deadline());
+        self.run_on_slots(terms, &self.scripts.renew, call, renewal.lease, &renewal.owner, args).await
     }
 
     async fn run_on_slots(
         &self,
+        limits: Terms,
         script: &Script,
         call: SlotCall<'_>,
         lease: LeaseId,
@@ -62,8 +66,7 @@ impl RedisStore {
         for number in args {
             asked = asked.arg(number.to_string());
         }
-        let terms = Terms::new(Lane::Decisions, self.connections.deadline());
-        let reply: Vec<Value> = self.connections.run(terms, &key, asked).await?;
+        let reply: Vec<Value> = self.connections.run(limits, &key, asked).await?;
         leased(&reply)
     }
 }
