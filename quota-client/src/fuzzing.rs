@@ -12,8 +12,12 @@ use crate::local::{Local, Stale};
 use crate::{Denial, Settings, cgroup, classes, layer, pressure, process, rpc_names, status};
 
 /// The target that reads an input, by the name of its folder in `fuzz/corpus/`.
-pub const TARGETS: [(&str, fn(&[u8])); 4] =
-    [("answers", answers), ("client_settings", client_settings), ("machine", machine), ("processes", processes)];
+pub const TARGETS: [(&str, fn(&[u8])); 4] = [
+    ("answers", answers),
+    ("client_settings", client_settings),
+    ("machine", machine),
+    ("processes", processes),
+];
 
 /// The longest wait that is believed, whatever the service says.
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(86_400);

@@ -39,7 +39,8 @@ impl Allowance {
         let taken = PerResource::from_fn(|resource| {
             self.taken[resource] + limited(resource).map_or(0, |_| u128::from(amounts[resource]) * window)
         });
-        let lacks = |resource: &Resource| limited(*resource).is_some_and(|most| taken[*resource] > most * window);
+        let lacks =
+            |resource: &Resource| limited(*resource).is_some_and(|most| taken[*resource] > most * window);
         match Resource::ALL.into_iter().find(lacks) {
             Some(lacking) => Err(lacking),
             None => {
@@ -115,9 +116,8 @@ mod tests {
     #[test]
     fn what_is_too_much_takes_nothing_and_what_is_given_back_is_there_again() {
         let (mut allowance, now) = (Allowance::default(), Duration::from_secs(100));
-        let mut take = |later: u64, cost| {
-            allowance.take(now + Duration::from_secs(later), &most(1000), window(), cost)
-        };
+        let mut take =
+            |later: u64, cost| allowance.take(now + Duration::from_secs(later), &most(1000), window(), cost);
         assert_eq!(take(0, cpu(1001)), Err(Resource::Cpu));
         assert_eq!(take(0, cpu(1000)), Ok(()));
         assert_eq!(take(0, cpu(1)), Err(Resource::Cpu));
@@ -127,7 +127,11 @@ mod tests {
         assert!(allowance.is_full(now + Duration::from_secs(66), window()));
         allowance.give_back(window(), cpu(40));
         assert_eq!(allowance.take(now, &most(1000), window(), cpu(40)), Ok(()), "a clock that stands still");
-        assert_eq!(allowance.take(now, &most(0), window(), Cost::ZERO), Err(Resource::Cpu), "less than is taken");
+        assert_eq!(
+            allowance.take(now, &most(0), window(), Cost::ZERO),
+            Err(Resource::Cpu),
+            "less than is taken"
+        );
     }
 
     #[test]

@@ -119,8 +119,7 @@ mod tests {
     #[test]
     fn an_address_has_so_many_and_is_forgotten_with_the_last() {
         let all = OfAddresses::default();
-        let [one, other] =
-            ["192.0.2.1", "192.0.2.2"].map(|ip| Account::from_spelling(Kind::Ip, ip).unwrap());
+        let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|ip| Account::from_spelling(Kind::Ip, ip).unwrap());
         assert_eq!([(); 3].map(|()| all.enter(&one, 2)), [true, true, false]);
         assert!(all.enter(&other, 2));
         all.leave(&one);

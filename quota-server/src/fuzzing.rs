@@ -108,7 +108,9 @@ pub fn grpc(input: &[u8]) {
             let is_ours = match status.code() {
                 Code::Unknown | Code::Unavailable | Code::DataLoss | Code::DeadlineExceeded => false,
                 // Of what is no message.
-                Code::Internal => ["decode", "Missing request message"].iter().any(|ours| status.message().contains(ours)),
+                Code::Internal => {
+                    ["decode", "Missing request message"].iter().any(|ours| status.message().contains(ours))
+                }
                 _ => true,
             };
             assert!(is_ours, "{status:?}");

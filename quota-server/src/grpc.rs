@@ -78,7 +78,8 @@ pub(crate) fn routes(
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES));
-    let router = routes.into_axum_router().layer(map_request(pace)).layer(from_fn_with_state(guard, authenticate));
+    let router =
+        routes.into_axum_router().layer(map_request(pace)).layer(from_fn_with_state(guard, authenticate));
     let router = if traced { router.layer(from_fn(of_grpc)) } else { router };
     Ok(router.into())
 }

@@ -166,11 +166,8 @@ impl Server {
         let files = Files { auth: Arc::clone(&auth), tls: tls.clone() };
         upkeep.spawn(reread(files.clone()));
         let decider = Decider { quota: Arc::clone(&quota), files };
-        let door = |protocol, listen: &Listen| Door {
-            tls: tls.clone(),
-            protocol,
-            connections: listen.connections,
-        };
+        let door =
+            |protocol, listen: &Listen| Door { tls: tls.clone(), protocol, connections: listen.connections };
         let metrics = Arc::clone(&quota.metrics);
         let incoming = |listener, protocol: Protocol, listen: &Listen| {
             let refused = metrics.connections_refused(protocol);

@@ -55,7 +55,8 @@ async fn too_much_is_told_beside_what_was_before_and_after() {
     let told = overload.stdout();
     assert!(status.success(), "{status}\n{told}{}", overload.stderr());
     let decided = |row: &str| -> u64 {
-        let row = told.lines().find_map(|line| line.strip_prefix(row)).unwrap_or_else(|| panic!("{row}: {told}"));
+        let row =
+            told.lines().find_map(|line| line.strip_prefix(row)).unwrap_or_else(|| panic!("{row}: {told}"));
         row.split_whitespace().next().unwrap().parse().unwrap()
     };
     assert!(decided("100 a second  ") > 100 && decided("1000 a second, 2 s") > 0, "{told}");

@@ -85,7 +85,8 @@ pub(super) fn request<'a>(
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
     body: Vec<u8>,
 ) -> Option<Request<Body>> {
-    let mut request = Request::builder().method(Method::try_from(method).ok()?).uri(Uri::try_from(path).ok()?);
+    let mut request =
+        Request::builder().method(Method::try_from(method).ok()?).uri(Uri::try_from(path).ok()?);
     for (name, value) in headers {
         request = request.header(name, value);
     }

@@ -67,8 +67,8 @@ mod tests {
 
     use prometheus::IntCounter;
     use quota_core::Ipv6Prefix;
-    use tokio::net::{TcpListener, TcpStream};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
     use crate::config::Connections;

@@ -3,8 +3,8 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::{Mutex, RwLock};
 
 use super::{
-    Allowances, Changes, Consumers, DenialEvents, DenialRecord, Denials, FactRecord, Jitter, NodeLimits, Operators, Quota,
-    Settings,
+    Allowances, Changes, Consumers, DenialEvents, DenialRecord, Denials, FactRecord, Jitter, NodeLimits,
+    Operators, Quota, Settings,
 };
 use crate::config::Config;
 use crate::metrics::Metrics;

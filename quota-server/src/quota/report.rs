@@ -101,7 +101,10 @@ impl Quota {
         let (report, dropped_old) = self.sum(&request);
         let spent = self.spent(&request);
         self.spend(caller, Beyond::Report, spent).map_err(|resource| {
-            Invalid::new("charges", format!("come to more {resource} than your nodes can have spent in a window"))
+            Invalid::new(
+                "charges",
+                format!("come to more {resource} than your nodes can have spent in a window"),
+            )
         })?;
         let settled = self.store.settle(&report).await.map_err(QuotaError::of_report);
         let duplicate = |settled: &Settlement| settled.applied == 0 && settled.duplicates > 0;

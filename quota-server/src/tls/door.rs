@@ -87,7 +87,12 @@ impl Door {
         }
         let stream = Box::pin(stream);
         let Some(tls) = &self.tls else {
-            return Ok(Connection { stream: Stream::Plain(stream), peer: Peer::default(), read: 0, _place: place });
+            return Ok(Connection {
+                stream: Stream::Plain(stream),
+                peer: Peer::default(),
+                read: 0,
+                _place: place,
+            });
         };
         let handshake = tls.acceptor(self.protocol).accept(stream);
         let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| late())??;

@@ -41,7 +41,11 @@ async fn who_steals_its_token_locks_out_few() {
     let stolen = server.http.with_token(token("fileserver"));
     assert_eq!(stolen.post("/v1/report", &report(1, "alice", 4.0)).await.status, 200);
     assert_eq!(stolen.post("/v1/report", &report(1, "alice", 4.0)).await.json()["duplicate"], true);
-    assert_eq!(stolen.post("/v1/report", &report(2, "alice", 5.0)).await.status, 200, "it was not taken twice");
+    assert_eq!(
+        stolen.post("/v1/report", &report(2, "alice", 5.0)).await.status,
+        200,
+        "it was not taken twice"
+    );
     let refused = stolen.post("/v1/report", &report(3, "bob", 9.0)).await;
     assert_eq!((refused.status, refused.field().as_deref()), (400, Some("charges")), "{}", refused.text());
     assert_eq!((used(&server, "alice").await, used(&server, "bob").await), (9.0, 0.0));

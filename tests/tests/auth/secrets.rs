@@ -23,7 +23,8 @@ fn asked() -> Vec<String> {
         let methods = operations.as_object().unwrap().keys();
         methods.map(move |method| format!("{} {path}", method.to_uppercase())).collect::<Vec<_>>()
     });
-    let pages = ["", "dashboard/accounts/user/alice", "dashboard/top", "dashboard/denials", "dashboard/classes"];
+    let pages =
+        ["", "dashboard/accounts/user/alice", "dashboard/top", "dashboard/denials", "dashboard/classes"];
     let more = ["dashboard/overrides", "dashboard/modes", "dashboard/nothing", "dashboard/style.css"];
     documented
         .filter(|what| !what.ends_with("/stream"))
@@ -101,7 +102,11 @@ async fn they_are_in_no_log_no_answer_no_page_and_no_metric() {
     assert!([200, 401, 404, 503].iter().all(|status| statuses.contains(status)), "{statuses:?}");
 
     // A secret in the wrong place, while it runs.
-    fs::write(&config, settings.replace("log.accounts", &format!("store.fail = \"{PASSWORD}\"\nlog.accounts"))).unwrap();
+    fs::write(
+        &config,
+        settings.replace("log.accounts", &format!("store.fail = \"{PASSWORD}\"\nlog.accounts")),
+    )
+    .unwrap();
     server.process.wait_for_line("store.fail").await;
     for output in [server.process.stdout(), server.process.stderr()] {
         keeps(&output, "an output");

@@ -4,7 +4,10 @@ use super::text;
 
 /// What is between two texts, the first time.
 fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
-    text.split_once(begin).and_then(|(_, rest)| rest.split_once(end)).unwrap_or_else(|| panic!("no {begin}")).0
+    text.split_once(begin)
+        .and_then(|(_, rest)| rest.split_once(end))
+        .unwrap_or_else(|| panic!("no {begin}"))
+        .0
 }
 
 #[track_caller]
@@ -48,6 +51,12 @@ fn a_pod_and_a_unit_are_shut_in() {
     );
     assert_all(
         &text("deploy/systemd/quota-server.service"),
-        &["DynamicUser=yes", "CapabilityBoundingSet=", "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateDevices=yes"],
+        &[
+            "DynamicUser=yes",
+            "CapabilityBoundingSet=",
+            "NoNewPrivileges=yes",
+            "ProtectSystem=strict",
+            "PrivateDevices=yes",
+        ],
     );
 }

@@ -123,6 +123,8 @@ async fn handshakes_that_are_not_finished_hold_nobody_up() {
     // None of them was given up in the meantime.
     for stream in &mut stalled {
         let mut byte = [0];
-        assert!(stream.try_read(&mut byte).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
+        assert!(
+            stream.try_read(&mut byte).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        );
     }
 }

@@ -75,11 +75,8 @@ async fn is_given_up(mut stream: TcpStream, again: &[u8]) -> bool {
 
 #[tokio::test]
 async fn who_reads_nothing_of_the_answers_is_cut_off() {
-    let mut victim = Victim::with(&[
-        ("QUOTA__HTTP__UNREAD_TIMEOUT", "1s"),
-        ("QUOTA__GRPC__UNREAD_TIMEOUT", "1s"),
-    ])
-    .await;
+    let mut victim =
+        Victim::with(&[("QUOTA__HTTP__UNREAD_TIMEOUT", "1s"), ("QUOTA__GRPC__UNREAD_TIMEOUT", "1s")]).await;
     let (http, grpc) = (victim.server.http.address(), victim.server.grpc_address());
     let get = b"GET /openapi.json HTTP/1.1\r\nhost: quota\r\n\r\n".repeat(100);
     let pings = frames::ping().repeat(1000);

@@ -39,7 +39,11 @@ fn settings_that_are_no_good_are_told_by_key_and_reason() {
         ("[http]\nlisten = \"0.0.0.0:8080\"", "http.listen", "no auth.tokens; any other is open to all"),
         ("[grpc]\nlisten = \"[::]:8081\"", "grpc.listen", "needs `auth.disabled = true`"),
         ("[http]\nmax_connections = 0", "http.max_connections", "must be from 1 to 1000000"),
-        ("[grpc]\nmax_connections_per_address = 1000001", "grpc.max_connections_per_address", "must be from 1 to"),
+        (
+            "[grpc]\nmax_connections_per_address = 1000001",
+            "grpc.max_connections_per_address",
+            "must be from 1 to",
+        ),
         ("[grpc]\nmax_streams = 10001", "grpc.max_streams", "must be from 1 to 10000"),
         ("[http]\nmax_streams = 5", "http.max_streams", "unknown setting; known here: idle_timeout, listen"),
         ("[http]\nidle_timeout = \"0s\"", "http.idle_timeout", "must be from 1s to 1h"),

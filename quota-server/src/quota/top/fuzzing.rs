@@ -16,7 +16,9 @@ pub(crate) fn post(content: &[u8]) {
             heaviest.absorb(told.used(kind, resource), 0);
             heaviest.absorb(told.denied(kind), u64::MAX);
             let listed = heaviest.heaviest(MOST);
-            assert!(listed.len() <= MOST && listed.is_sorted_by(|(_, one), (_, next)| one.amount >= next.amount));
+            assert!(
+                listed.len() <= MOST && listed.is_sorted_by(|(_, one), (_, next)| one.amount >= next.amount)
+            );
             assert!(listed.iter().all(|(account, _)| account.kind() == kind));
         }
     }

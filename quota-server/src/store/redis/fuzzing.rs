@@ -1,6 +1,6 @@
 use quota_core::{
-    Account, Bound, Comparison, Cost, Kind, Limit, Mode, NodeReport, PerResource, Resource, Snapshot, Subject,
-    Timestamp, WindowLength, decide,
+    Account, Bound, Comparison, Cost, Kind, Limit, Mode, NodeReport, PerResource, Resource, Snapshot,
+    Subject, Timestamp, WindowLength, decide,
 };
 use redis::Value;
 
