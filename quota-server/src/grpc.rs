@@ -12,7 +12,7 @@ mod status;
 
 use std::sync::Arc;
 
-use axum::middleware::{from_fn, from_fn_with_state, map_request};
+use axum::middleware::{from_fn, from_fn_with_state};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use quota_proto::v1::mode_service_server::ModeServiceServer;
@@ -36,6 +36,8 @@ use self::session::Sessions;
 use self::status::status;
 use crate::MAX_BODY_BYTES;
 use crate::auth::{Access, Auth, Caller};
+use crate::large::Large;
+use crate::places::Places;
 use crate::quota::{self, Quota};
 use crate::readiness::Readiness;
 use crate::server::StartError;
@@ -58,6 +60,7 @@ pub(crate) fn routes(
     quota: Arc<Quota>,
     readiness: Arc<Readiness>,
     auth: Arc<Auth>,
+    large: Large,
     traced: bool,
 ) -> Result<Routes, StartError> {
     check_access()?;
@@ -67,7 +70,7 @@ pub(crate) fn routes(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let sessions = Sessions::new(Arc::clone(&readiness), Arc::clone(&auth));
-    let guard = Guard { auth, quota: Arc::clone(&quota) };
+    let guard = Guard { auth, quota: Arc::clone(&quota), open: Places::default() };
     let modes = ModeServiceServer::new(Grpc(Arc::clone(&quota)));
     let overrides = OverrideServiceServer::new(Grpc(Arc::clone(&quota)));
     let quota =
@@ -78,8 +81,10 @@ pub(crate) fn routes(
         .add_service(health::service(readiness).max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1()?.max_decoding_message_size(MAX_QUESTION_BYTES))
         .add_service(described().build_v1alpha()?.max_decoding_message_size(MAX_QUESTION_BYTES));
-    let router =
-        routes.into_axum_router().layer(map_request(pace)).layer(from_fn_with_state(guard, authenticate));
+    let router = routes
+        .into_axum_router()
+        .layer(from_fn_with_state(large, pace))
+        .layer(from_fn_with_state(guard, authenticate));
     let router = if traced { router.layer(from_fn(of_grpc)) } else { router };
     Ok(router.into())
 }

@@ -10,6 +10,7 @@ mod dashboard;
 mod denials;
 mod events;
 mod extract;
+mod large;
 mod modes;
 mod nodes;
 mod object;
@@ -22,6 +23,7 @@ mod problem;
 mod rate_limit;
 mod report;
 mod same_origin;
+mod scrapes;
 mod serve;
 mod slots;
 mod standing;
@@ -40,9 +42,11 @@ use tower_http::timeout::TimeoutLayer;
 
 use self::authenticate::{Guard, authenticate};
 use self::problem::Problem;
+use self::scrapes::Scrapes;
 pub(crate) use self::serve::serve;
 use crate::auth::{Access, Auth};
 use crate::history::History;
+use crate::large::Large;
 use crate::quota::Quota;
 use crate::readiness::Readiness;
 use crate::server::StartError;
@@ -57,6 +61,7 @@ struct Http {
     auth: Arc<Auth>,
     /// Who may follow live pages at once.
     live: Arc<Semaphore>,
+    scrapes: Arc<Scrapes>,
 }
 
 /// So many pages may be live at once: each asks the store up to seven times every other second.
@@ -133,6 +138,7 @@ pub(crate) fn router(
     readiness: Arc<Readiness>,
     auth: Arc<Auth>,
     history: Arc<History>,
+    large: Large,
     traced: bool,
 ) -> Result<Router, StartError> {
     let mut router = Router::new();
@@ -140,6 +146,7 @@ pub(crate) fn router(
         let access = Access::of_route(method.as_str(), path)
             .ok_or_else(|| StartError::Access(format!("{method} {path}")))?;
         let guard = Guard { access, is_page, auth: Arc::clone(&auth), quota: Arc::clone(&quota) };
+        let answer = answer.route_layer(from_fn_with_state(large.clone(), self::large::large));
         let answer = answer.route_layer(from_fn_with_state(guard, authenticate));
         let answer = if traced { answer.route_layer(from_fn_with_state(path, of_http)) } else { answer };
         router = router.route(path, answer);
@@ -151,6 +158,13 @@ pub(crate) fn router(
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, REQUEST_TIMEOUT))
-        .with_state(Http { quota, readiness, history, auth, live: Arc::new(Semaphore::new(MOST_LIVE)) });
+        .with_state(Http {
+            quota,
+            readiness,
+            history,
+            auth,
+            live: Arc::new(Semaphore::new(MOST_LIVE)),
+            scrapes: Arc::default(),
+        });
     Ok(router)
 }

@@ -7,14 +7,17 @@ mod accept;
 pub mod auth;
 mod author;
 pub mod config;
+mod descriptors;
 mod files;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod grpc;
 mod history;
 mod http;
+mod large;
 pub mod logging;
 pub mod metrics;
+mod places;
 pub mod quota;
 mod readiness;
 mod reload;

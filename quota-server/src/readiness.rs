@@ -1,11 +1,21 @@
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 use crate::safety::StoreSafety;
 use crate::store::{Store, StoreError};
+
+/// For so long what was seen is told to whoever asks: asking takes no token, and looking is a write to the store.
+const FRESH: Duration = Duration::from_millis(100);
+
+/// A look at the store, for all who ask while it lasts and shortly after.
+type Look = Shared<BoxFuture<'static, Result<(), StoreError>>>;
 
 /// Where usage is kept, as far as an operator must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +54,8 @@ pub(crate) struct Readiness {
     draining: watch::Sender<bool>,
     /// What was last seen, for those who follow; gone when the server stops, which ends what they follow.
     seen: Mutex<Option<watch::Sender<bool>>>,
+    /// The last look, and when it began.
+    look: Mutex<Option<(Instant, Look)>>,
 }
 
 /// Why the server is not ready.
@@ -59,7 +71,8 @@ impl Readiness {
     /// Taking requests.
     pub(crate) fn new(store: Arc<dyn Store>, kind: StoreKind) -> Self {
         let seen = Mutex::new(Some(watch::Sender::new(false)));
-        Self { store, kind, safety: StoreSafety::default(), draining: watch::Sender::new(false), seen }
+        let (safety, draining) = (StoreSafety::default(), watch::Sender::new(false));
+        Self { store, kind, safety, draining, seen, look: Mutex::default() }
     }
 
     /// Where usage is kept.
@@ -121,7 +134,23 @@ impl Readiness {
         if self.is_draining() {
             return Err(NotReady::Draining);
         }
-        Ok(self.store.probe().await?)
+        Ok(self.look_at_store().await?)
+    }
+
+    fn look_at_store(&self) -> Look {
+        let mut last = self.look.lock();
+        if let Some((began, look)) = &*last
+            && (look.peek().is_none() || began.elapsed() < FRESH)
+        {
+            return look.clone();
+        }
+        let store = Arc::clone(&self.store);
+        // By a task of its own, so that it goes on when who began it has given up.
+        let task = tokio::spawn(async move { store.probe().await });
+        let ended = |error: tokio::task::JoinError| Err(StoreError::Unreachable(error.to_string()));
+        let look = task.map(move |looked| looked.unwrap_or_else(ended)).boxed().shared();
+        *last = Some((Instant::now(), look.clone()));
+        look
     }
 
     fn tell(&self, ready: bool) {

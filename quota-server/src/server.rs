@@ -12,6 +12,7 @@ use crate::accept::Incoming;
 use crate::auth::{Auth, Known, TokenFileError};
 use crate::config::{Config, Listen, Loaded, Shutdown, Source, StoreUrl};
 use crate::history::{self, History};
+use crate::large::Large;
 use crate::metrics::Metrics;
 use crate::quota::{
     Allowances, Changes, Consumers, DenialEvents, Denials, Jitter, NodeLimits, Operators, Quota, Settings,
@@ -21,7 +22,7 @@ use crate::reload::{Decider, Files, Reloader};
 use crate::shown::{LogKeyError, Shown};
 use crate::store::{Cause, Clock, Measured, MemoryStore, RedisStore, Scripts, Store, StoreError};
 use crate::tls::{Door, Protocol, Tls, TlsError, admit_all};
-use crate::{REQUEST_TIMEOUT, grpc, http};
+use crate::{REQUEST_TIMEOUT, descriptors, grpc, http};
 
 /// How often the limits of the nodes and what operators say are read. With the store's answer it stays below the 500 ms in
 /// which a step must be known to every server.
@@ -155,6 +156,7 @@ impl Server {
         readiness.look_at_safety(&quota.metrics).await;
         upkeep.spawn(watch_safety(Arc::clone(&readiness), Arc::clone(&quota.metrics)));
 
+        descriptors::raise(config.http.connections.most + config.grpc.connections.most);
         let http = listen("http.listen", config.http.listen).await?;
         let grpc = listen("grpc.listen", config.grpc.listen).await?;
         let (http_address, grpc_address) = (local("http.listen", &http)?, local("grpc.listen", &grpc)?);
@@ -173,9 +175,15 @@ impl Server {
             let refused = metrics.connections_refused(protocol);
             Incoming::new(listener, &listen.connections, config.ip.ipv6_prefix, refused)
         };
-        let traced = config.trace.is_some();
-        let router =
-            http::router(Arc::clone(&quota), Arc::clone(&readiness), Arc::clone(&auth), history, traced)?;
+        let (traced, large) = (config.trace.is_some(), Large::default());
+        let router = http::router(
+            Arc::clone(&quota),
+            Arc::clone(&readiness),
+            Arc::clone(&auth),
+            history,
+            large.clone(),
+            traced,
+        )?;
         serving.spawn(http::serve(
             incoming(http, Protocol::Http, &config.http),
             door(Protocol::Http, &config.http),
@@ -200,7 +208,7 @@ impl Server {
             // connection, and with it the checks of all others. Each that waits is 5 KB.
             .http2_max_pending_accept_reset_streams(usize::try_from(config.max_streams).ok())
             .http2_max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS))
-            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth), traced)?)
+            .add_routes(grpc::routes(quota, Arc::clone(&readiness), Arc::clone(&auth), large, traced)?)
             .serve_with_incoming_shutdown(ReceiverStream::new(taken), stopped(stopping));
         serving.spawn(async move {
             if let Err(error) = grpc.await {

@@ -8,7 +8,10 @@ use super::policy;
 pub(super) fn read(settings: &Settings, window: WindowLength) -> Result<PerResource<Limit>, ConfigError> {
     let of = |resource: Resource| {
         let key = ["charges", resource.as_str()];
-        settings.text(&key, |text| policy::limit(resource, text, window.length()))
+        settings.text(&key, |text| match policy::limit(resource, text, window.length())? {
+            Limit::At(0) => Err("must be above 0, or no report would be taken".into()),
+            most => Ok(most),
+        })
     };
     Ok(PerResource::new(of(Resource::Cpu)?, of(Resource::Memory)?, of(Resource::Network)?))
 }

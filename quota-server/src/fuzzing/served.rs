@@ -8,6 +8,7 @@ use tower::ServiceExt as _;
 
 use crate::auth::{Auth, Known};
 use crate::history::History;
+use crate::large::Large;
 use crate::quota::Quota;
 use crate::readiness::{Readiness, StoreKind};
 use crate::store::{Clock, Entry, MemoryStore, Report, Store};
@@ -52,12 +53,12 @@ impl Served {
 
     pub(super) fn http(&self) -> Router {
         let (quota, readiness, auth) = self.parts();
-        http::router(quota, readiness, auth, Arc::new(History::default()), false).unwrap()
+        http::router(quota, readiness, auth, Arc::new(History::default()), Large::default(), false).unwrap()
     }
 
     pub(super) fn grpc(&self) -> Router {
         let (quota, readiness, auth) = self.parts();
-        grpc::routes(quota, readiness, auth, false).unwrap().into_axum_router()
+        grpc::routes(quota, readiness, auth, Large::default(), false).unwrap().into_axum_router()
     }
 
     fn parts(&self) -> (Arc<Quota>, Arc<Readiness>, Arc<Auth>) {

@@ -12,6 +12,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use super::authenticate::OpenCall;
 use crate::readiness::Readiness;
 
 /// The most that follow it at a time: it takes no token.
@@ -44,13 +45,14 @@ impl Health for OfServer {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
+        let call = request.extensions().get::<OpenCall>().cloned();
         let known = is_known(&request.get_ref().service);
         let place = Arc::clone(&self.watchers).try_acquire_owned();
         let place = place.map_err(|_| Status::resource_exhausted("as many follow as may"))?;
         let ready = self.readiness.follow().await.ok_or_else(|| Status::unavailable("the server stops"))?;
         let answer = move |ready| {
-            // It is held as long as the stream is.
-            let _ = &place;
+            // They are held as long as the stream is.
+            let _ = (&place, &call);
             Ok(response(if known { serving(ready) } else { ServingStatus::ServiceUnknown }))
         };
         Ok(Response::new(Box::pin(WatchStream::new(ready).map(answer))))

@@ -1,17 +1,24 @@
-//! How long the messages of a stream may take to come. Between two of them there may be any time; who sends half of one would have it
-//! kept for as long as he likes, since a stream as a whole has no deadline.
+//! How long messages may take to come, and how many large ones come at a time. Between two messages of a stream there may be any time; who
+//! sends half of one would have it kept for as long as he likes, since a stream as a whole has no deadline.
+
+use std::sync::Arc;
 
 use axum::BoxError;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
 use futures::TryStreamExt as _;
 use futures::stream::try_unfold;
+use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 
 use crate::REQUEST_TIMEOUT;
+use crate::large::Large;
 
-/// The call that is a stream of messages.
+/// The call that is a stream of messages: its answer begins with the first of them, and ends with the last.
 const SESSION: &str = "/quota.v1.QuotaService/Session";
 
 /// Before each message: whether it is compressed, and its length.
@@ -57,26 +64,46 @@ impl Framing {
     }
 }
 
-/// Ends a session of which a message does not come to its end.
-pub(super) async fn pace(request: Request) -> Request {
-    if request.uri().path() == SESSION { request.map(paced) } else { request }
+/// The place of a large message.
+type Place = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
+
+/// Ends a call of which a message does not come to its end, and keeps large ones back while others are read, or wait for their answer.
+pub(super) async fn pace(State(large): State<Large>, request: Request, next: Next) -> Response {
+    let (place, is_session) = (Place::default(), request.uri().path() == SESSION);
+    let within = Arc::clone(&place);
+    let response = next.run(request.map(|body| paced(body, large, within, is_session))).await;
+    if !is_session {
+        place.lock().take();
+    }
+    response
 }
 
-fn paced(body: Body) -> Body {
+fn paced(body: Body, large: Large, place: Place, is_session: bool) -> Body {
     let begin = (body.into_data_stream(), Framing::default(), None);
-    Body::from_stream(try_unfold(begin, |(mut body, mut framing, mut deadline)| async move {
-        let next = match deadline {
-            Some(deadline) => timeout_at(deadline, body.try_next()).await.map_err(|_| late())?,
-            None => body.try_next().await,
-        };
-        let Some(bytes) = next? else { return Ok::<_, BoxError>(None) };
-        if framing.advance(&bytes) {
-            deadline = None;
+    Body::from_stream(try_unfold(begin, move |(mut body, mut framing, mut deadline)| {
+        let (large, place) = (large.clone(), Arc::clone(&place));
+        async move {
+            let next = match deadline {
+                Some(deadline) => timeout_at(deadline, body.try_next()).await.map_err(|_| late())?,
+                None => body.try_next().await,
+            };
+            let Some(bytes) = next? else { return Ok::<_, BoxError>(None) };
+            if framing.advance(&bytes) {
+                deadline = None;
+                // A session is answered between its messages, each in its turn.
+                if is_session {
+                    place.lock().take();
+                }
+            }
+            if framing.is_within_a_message() {
+                let end = *deadline.get_or_insert_with(|| Instant::now() + REQUEST_TIMEOUT);
+                if framing.left > Large::BYTES && place.lock().is_none() {
+                    let entered = timeout_at(end, large.enter()).await.map_err(|_| late())?;
+                    *place.lock() = entered;
+                }
+            }
+            Ok(Some((bytes, (body, framing, deadline))))
         }
-        if framing.is_within_a_message() {
-            deadline.get_or_insert_with(|| Instant::now() + REQUEST_TIMEOUT);
-        }
-        Ok(Some((bytes, (body, framing, deadline))))
     }))
 }
 
@@ -128,7 +155,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_who_is_in_the_middle_of_a_message_is_late() {
         let (send, receive) = mpsc::channel::<Result<Vec<u8>, BoxError>>(1);
-        let mut body = paced(Body::from_stream(ReceiverStream::new(receive))).into_data_stream();
+        let body = Body::from_stream(ReceiverStream::new(receive));
+        let mut body = paced(body, Large::default(), Place::default(), true).into_data_stream();
         let sending = async {
             sleep(100 * REQUEST_TIMEOUT).await;
             send.send(Ok(message(9))).await.unwrap();
@@ -160,5 +188,27 @@ mod tests {
         assert_eq!(read, 14 + 19);
         // The third message began with the 18th byte.
         assert_eq!(began.elapsed().as_secs(), (2 * 100 * REQUEST_TIMEOUT).as_secs() + 2 * 9 + 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_large_ones_few_are_read_and_the_next_when_one_is_answered() {
+        const ALL: usize = 50;
+        let large = Large::default();
+        let beginning = message(2 * Large::BYTES)[..100].to_vec();
+        let begun = |place: &Place| {
+            let body = Body::from_stream(futures::stream::iter([Ok::<_, BoxError>(beginning.clone())]));
+            paced(body, large.clone(), Arc::clone(place), false).into_data_stream()
+        };
+        let mut places: Vec<Place> = (0..ALL).map(|_| Place::default()).collect();
+        let mut bodies: Vec<_> = places.iter().map(begun).collect();
+        let mut read = Vec::new();
+        for body in &mut bodies {
+            read.push(tokio::time::timeout(Duration::from_secs(1), body.try_next()).await.is_ok());
+        }
+        let count = read.iter().filter(|read| **read).count();
+        assert!((1..ALL).contains(&count) && read.is_sorted_by(|one, next| one >= next), "{read:?}");
+        places.remove(0).lock().take();
+        let next = tokio::time::timeout(Duration::from_secs(1), bodies[count].try_next()).await;
+        assert!(next.is_ok_and(|bytes| bytes.unwrap().is_some()));
     }
 }

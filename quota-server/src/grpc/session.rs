@@ -18,12 +18,16 @@ use tonic::{Status, Streaming};
 
 use super::status::status;
 use super::{convert, pressure_of, report_of};
-use crate::auth::{Auth, Caller};
+use crate::auth::{Auth, Caller, Nodes};
+use crate::places::{Place, Places};
 use crate::quota::{Change, ChargeRequest, Following, Label, Quota};
 use crate::readiness::Readiness;
 
 /// The most that are open at a time.
 const MAX_SESSIONS: usize = 4096;
+
+/// The most of one caller who is bound to nodes.
+const MAX_OF_CALLER: usize = 256;
 
 /// How long the first message may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,6 +46,7 @@ pub(super) type Answers = mpsc::Sender<Result<SessionResponse, Status>>;
 /// Opens sessions.
 pub(super) struct Sessions {
     places: Arc<Semaphore>,
+    of_callers: Places<Arc<str>>,
     readiness: Arc<Readiness>,
     auth: Arc<Auth>,
 }
@@ -56,7 +61,8 @@ struct Session {
 
 impl Sessions {
     pub(super) fn new(readiness: Arc<Readiness>, auth: Arc<Auth>) -> Self {
-        Self { places: Arc::new(Semaphore::new(MAX_SESSIONS)), readiness, auth }
+        let places = Arc::new(Semaphore::new(MAX_SESSIONS));
+        Self { places, of_callers: Places::default(), readiness, auth }
     }
 
     /// Answers what comes in, until it ends, nobody reads the answers, others are known than before, or the server is about to
@@ -69,11 +75,16 @@ impl Sessions {
     ) -> Result<mpsc::Receiver<Result<SessionResponse, Status>>, Status> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| Status::resource_exhausted("as many sessions are open as may be"))?;
+        let most = if matches!(caller.nodes, Nodes::Named(_)) { MAX_OF_CALLER } else { MAX_SESSIONS };
+        let of_caller = self.of_callers.take(Arc::clone(&caller.name), most);
+        let of_caller = of_caller.ok_or_else(|| {
+            Status::resource_exhausted("as many sessions of this caller are open as may be")
+        })?;
         let mut known = self.auth.changes();
         let readiness = Arc::clone(&self.readiness);
         let (answers, read) = mpsc::channel(MAX_UNREAD);
         tokio::spawn(async move {
-            let _open = Open::new(&quota, place);
+            let _open = Open::new(&quota, place, of_caller);
             let serving = serve(Arc::clone(&quota), &readiness, caller, incoming, &answers);
             tokio::select! {
                 end = serving => if let Err(status) = end {
@@ -91,13 +102,13 @@ impl Sessions {
 /// Counts one that is open.
 struct Open<'a> {
     quota: &'a Quota,
-    _place: OwnedSemaphorePermit,
+    _places: (OwnedSemaphorePermit, Place<Arc<str>>),
 }
 
 impl<'a> Open<'a> {
-    fn new(quota: &'a Quota, place: OwnedSemaphorePermit) -> Self {
+    fn new(quota: &'a Quota, place: OwnedSemaphorePermit, of_caller: Place<Arc<str>>) -> Self {
         quota.metrics.sessions.inc();
-        Self { quota, _place: place }
+        Self { quota, _places: (place, of_caller) }
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn authenticate(State(guard): State<Guard>, mut request: Reques
         .with("detail", "Sec-Fetch-Site or Origin must say that it comes from one")
         .into_response();
     }
-    let names: &[String] = request.extensions().get().map_or(&[], |Peer(names)| names);
+    let names: &[String] = request.extensions().get().map_or(&[], |peer: &Peer| &peer.names);
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let authorization = match authorization {
         Some(basic) if guard.is_page => Some(as_bearer(basic)),

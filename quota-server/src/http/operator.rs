@@ -1,5 +1,7 @@
 //! For those who run the server: metrics, health, readiness.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -10,7 +12,7 @@ use super::Http;
 use super::problem::Problem;
 
 pub(super) async fn metrics(State(http): State<Http>) -> Result<Response, Problem> {
-    let text = http.quota.metrics.encode().map_err(|error| {
+    let text = http.scrapes.text(Arc::clone(&http.quota.metrics)).await.map_err(|error| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "metrics", "The metrics cannot be written")
             .with("detail", error.to_string())
     })?;

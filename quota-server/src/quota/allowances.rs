@@ -1,12 +1,12 @@
 //! What fileservers may charge: no more than their machines can have spent. A credential that is stolen locks out few accounts
 //! then, and a client that counts wrong does little harm.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use quota_core::{Allowance, Cost, Limit, PerResource, Resource, WindowLength};
+use quota_core::{Allowance, Cost, Limit, Mark, PerResource, Resource, WindowLength};
 
 use super::Quota;
 use crate::auth::{Caller, Nodes};
@@ -14,6 +14,9 @@ use crate::metrics::Beyond;
 
 /// The most callers that are kept while nothing is missing of what they may charge: as many as a configuration knows.
 const MOST_IDLE: usize = 2000;
+
+/// The most reports of a caller that are known to have been taken for: those that may be sent again. A source has one at a time.
+const MOST_PAID: usize = 64;
 
 /// What is left of what each fileserver may charge, and reserve, within a window.
 pub struct Allowances {
@@ -26,6 +29,9 @@ struct OfCaller {
     charged: Allowance,
     /// A price is charged once more when it is settled, so that it counts apart.
     reserved: Allowance,
+    /// Reports that were taken for and failed, so that it is not known on which accounts they count. Sent again, they are not taken for
+    /// again; and whoever has them fail on purpose has nothing back.
+    paid: VecDeque<Mark>,
     /// When was last said that it is beyond.
     told: Option<Duration>,
 }
@@ -58,6 +64,20 @@ impl Allowances {
             }
             Lacking { resource, is_news }
         })
+    }
+
+    fn is_paid(&self, caller: &str, mark: &Mark) -> bool {
+        self.of_callers.lock().get(caller).is_some_and(|known| known.paid.contains(mark))
+    }
+
+    fn remember_paid(&self, caller: &str, mark: &Mark, is_paid: bool) {
+        if let Some(known) = self.of_callers.lock().get_mut(caller) {
+            known.paid.retain(|paid| paid != mark);
+            if is_paid {
+                known.paid.truncate(MOST_PAID - 1);
+                known.paid.push_front(*mark);
+            }
+        }
     }
 
     fn give_back(&self, caller: &str, of: Beyond, window: WindowLength, cost: Cost) {
@@ -112,7 +132,22 @@ impl Quota {
         })
     }
 
-    /// What was taken was not counted.
+    /// Takes what a report comes to, unless that was done when it was sent before. Whether it was taken now.
+    pub(super) fn pay(&self, caller: &Caller, mark: Option<&Mark>, cost: Cost) -> Result<bool, Resource> {
+        if mark.is_some_and(|mark| self.allowances.is_paid(&caller.name, mark)) {
+            return Ok(false);
+        }
+        self.spend(caller, Beyond::Report, cost).map(|()| true)
+    }
+
+    /// Remembers a report that failed, or forgets one that did not.
+    pub(super) fn remember_paid(&self, caller: &Caller, mark: Option<&Mark>, has_failed: bool) {
+        if let Some(mark) = mark {
+            self.allowances.remember_paid(&caller.name, mark, has_failed);
+        }
+    }
+
+    /// What was taken was not counted, or is given back.
     pub(super) fn unspend(&self, caller: &Caller, of: Beyond, cost: Cost) {
         self.allowances.give_back(&caller.name, of, self.window, cost);
     }

@@ -71,7 +71,12 @@ impl Quota {
         let price = self.spend(caller, Beyond::Check, price).map_or(Cost::ZERO, |()| price);
         let compared = self.compare(request.accounts.as_slice(), &request.node, &request.used_here, part);
         let limited: Vec<Limited> = compared.iter().map(Into::into).collect();
-        match self.store.admit(&limited, price).await {
+        let admitted = self.store.admit(&limited, price).await;
+        // Where there was no answer it may be reserved.
+        if admitted.as_ref().is_ok_and(|admitted| !admitted.allowed) {
+            self.unspend(caller, Beyond::Check, price);
+        }
+        match admitted {
             Ok(admitted) => {
                 let now = admitted.snapshots.now;
                 let judged = Self::judged(compared, admitted.snapshots);

@@ -9,7 +9,7 @@ use quota_proto::Invalid;
 use super::{Finished, Label, Quota, QuotaError, Reservation};
 use crate::auth::Caller;
 use crate::metrics::Beyond;
-use crate::store::{Entry, MAX_CHARGES, Report, Settlement};
+use crate::store::{Entry, MAX_CHARGES, Report};
 
 /// What a fileserver consumed.
 #[derive(Clone, Debug)]
@@ -95,28 +95,34 @@ impl ChargeRequest {
     }
 }
 
+/// What a report gives back of prices and shares.
+fn released(request: &ReportRequest) -> Cost {
+    let releases = request.charges.iter().filter_map(|charge| charge.release.as_ref());
+    releases.fold(Cost::ZERO, |sum, release| sum.plus(release.amounts))
+}
+
 impl Quota {
     /// Counts what a fileserver consumed; acknowledged only when it is stored.
     pub async fn report(&self, caller: &Caller, request: ReportRequest) -> Result<Reported, QuotaError> {
         let (report, dropped_old) = self.sum(&request);
         let spent = self.spent(&request);
-        self.spend(caller, Beyond::Report, spent).map_err(|resource| {
+        let paid_now = self.pay(caller, request.mark.as_ref(), spent).map_err(|resource| {
             Invalid::new(
                 "charges",
                 format!("come to more {resource} than your nodes can have spent in a window"),
             )
         })?;
         let settled = self.store.settle(&report).await.map_err(QuotaError::of_report);
-        let duplicate = |settled: &Settlement| settled.applied == 0 && settled.duplicates > 0;
-        let is_in_vain = match &settled {
-            Ok(settled) => duplicate(settled),
-            // It is sent again. Where an account alone could not take it, it counts on the others.
-            Err(error) => matches!(error, QuotaError::Unavailable(_)),
-        };
-        if is_in_vain {
+        self.remember_paid(caller, request.mark.as_ref(), settled.is_err());
+        let settled = settled?;
+        let duplicate = settled.applied == 0 && settled.duplicates > 0;
+        if duplicate && paid_now {
             self.unspend(caller, Beyond::Report, spent);
         }
-        let duplicate = duplicate(&settled?);
+        // Only what it had reserved: who makes reservations up is seen by what there was not to give back.
+        if !duplicate && settled.excess_releases == 0 {
+            self.unspend(caller, Beyond::Check, released(&request));
+        }
         let applied = if duplicate { 0 } else { request.charges.len() as u32 - dropped_old };
         if duplicate {
             self.metrics.reports_duplicate.inc();

@@ -48,7 +48,11 @@ impl Quota {
         let amounts = part(standings, price, request.share_wanted, 2 * holders)?;
         self.spend(caller, Beyond::Check, amounts).ok()?;
         // It compares once more: what is left may be another's by now. A store that fails grants nothing, and says so itself.
-        let admitted = self.store.admit(limited, amounts).await.ok().filter(|admitted| admitted.allowed)?;
+        let admitted = self.store.admit(limited, amounts).await.ok()?;
+        if !admitted.allowed {
+            self.unspend(caller, Beyond::Check, amounts);
+            return None;
+        };
         self.metrics.shares.inc();
         let accounts = request.accounts.as_slice();
         Some(Share { reservation: Reservation::new(accounts, &admitted.ticks, amounts), lasts: LASTS })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use quota_core::Account;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -13,7 +14,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::{Tls, late, names};
-use crate::accept::{Incoming, Place};
+use crate::accept::{Accepted, Incoming};
 use crate::config::Connections;
 
 /// How long a handshake may take.
@@ -53,9 +54,14 @@ pub(crate) struct Door {
     pub(crate) connections: Connections,
 }
 
-/// What the certificate of a connection calls its owner; nothing, where it has none. In the extensions of each request.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Peer(pub(crate) Arc<[String]>);
+/// Who is at the other end of a connection. In the extensions of each request.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    /// What his certificate calls him; nothing, where he has none.
+    pub(crate) names: Arc<[String]>,
+    /// Where he is, as far as addresses are told apart.
+    pub(crate) address: Account,
+}
 
 /// A connection that has come in.
 pub(crate) struct Connection {
@@ -63,7 +69,7 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     /// Bytes since the last turn of others.
     read: usize,
-    _place: Place,
+    _place: Accepted,
 }
 
 /// Reading or writing that takes too long breaks it.
@@ -76,7 +82,7 @@ enum Stream {
 
 impl Door {
     /// Lets a connection in, which has a place until it is dropped.
-    pub(crate) async fn admit(&self, stream: TcpStream, place: Place) -> io::Result<Connection> {
+    pub(crate) async fn admit(&self, stream: TcpStream, place: Accepted) -> io::Result<Connection> {
         // What an answer consists of must not wait for the acknowledgement of what went before (Nagle).
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
@@ -87,17 +93,14 @@ impl Door {
         }
         let stream = Box::pin(stream);
         let Some(tls) = &self.tls else {
-            return Ok(Connection {
-                stream: Stream::Plain(stream),
-                peer: Peer::default(),
-                read: 0,
-                _place: place,
-            });
+            let peer = Peer { names: Arc::default(), address: place.address() };
+            return Ok(Connection { stream: Stream::Plain(stream), peer, read: 0, _place: place });
         };
         let handshake = tls.acceptor(self.protocol).accept(stream);
         let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| late())??;
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-        let peer = Peer(certificate.map(names::of).unwrap_or_default().into());
+        let names = certificate.map(names::of).unwrap_or_default().into();
+        let peer = Peer { names, address: place.address() };
         Ok(Connection { stream: Stream::Tls(Box::new(stream)), peer, read: 0, _place: place })
     }
 }

@@ -11,6 +11,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use super::spans::{failed, of_request};
 use crate::auth::Access;
 
+/// The longest header of a trace's context that is taken, in bytes, which is as much as others must pass on (W3C Trace Context, 3.3.1.5):
+/// each span keeps it until it is sent.
+const MOST_OF_CONTEXT: usize = 512;
+
 /// Answers within a span, under the name of the route.
 pub(crate) async fn of_http(State(route): State<&'static str>, request: Request, next: Next) -> Response {
     let method = request.method().clone();
@@ -73,7 +77,7 @@ struct Headers<'a>(&'a HeaderMap);
 
 impl Extractor for Headers<'_> {
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.to_str().ok()
+        self.0.get(name)?.to_str().ok().filter(|value| value.len() <= MOST_OF_CONTEXT)
     }
 
     fn keys(&self) -> Vec<&str> {

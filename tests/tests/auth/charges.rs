@@ -64,6 +64,73 @@ async fn who_steals_its_token_locks_out_few() {
 }
 
 #[tokio::test]
+async fn what_is_denied_or_given_back_takes_nothing() {
+    let server = server().await;
+    let fileserver = server.http.with_token(token("fileserver"));
+    let admin = server.http.with_token(token("admin"));
+    assert_eq!(admin.post("/v1/report", &report(1, "heavy", 1000.0)).await.status, 200);
+    let check = async |user: &str| {
+        let body = json!({ "accounts": { "user": user }, "price": { "cpu": 4.0 } });
+        fileserver.post("/v1/check", &body).await
+    };
+    for _ in 0..10 {
+        assert_eq!(check("heavy").await.status, 429);
+    }
+    for number in 0..10 {
+        let answer = check("light").await.json();
+        assert_eq!(answer["reserved"]["cpu"].as_f64(), Some(4.0), "{number}: {answer}");
+        let charge = json!({ "accounts": { "user": "light" }, "reservation": answer["reservation"] });
+        let report = json!({ "source": "s", "sequence": number + 1, "charges": [charge] });
+        assert_eq!(fileserver.post("/v1/report", &report).await.status, 200);
+    }
+    assert_eq!(used(&server, "light").await, 0.0);
+    // What was reserved by nobody gives nothing back.
+    let [first, second] = [check("light").await.json(), check("light").await.json()];
+    assert_eq!(second["reserved"]["cpu"].as_f64(), Some(4.0));
+    for sequence in 11..15 {
+        let charge = json!({ "accounts": { "user": "light" }, "reservation": first["reservation"] });
+        let report = json!({ "source": "s", "sequence": sequence, "charges": [charge] });
+        assert_eq!(fileserver.post("/v1/report", &report).await.status, 200);
+    }
+    let reserved: f64 = [check("light").await, check("light").await, check("light").await]
+        .iter()
+        .map(|answer| answer.json()["reserved"]["cpu"].as_f64().unwrap())
+        .sum();
+    assert_eq!(reserved, 8.0, "10 s, of which two were given back, whoever took them");
+}
+
+/// A report that its account cannot take is sent again, and counts in the end: it is paid for once.
+#[tokio::test]
+async fn a_report_that_fails_is_paid_for_once_however_often_it_is_sent() {
+    let tokens =
+        TOKENS.map(|(role, token)| configured(role, role, &format!("sha256 = \"{}\"", sha256(token))));
+    let settings = format!("charges.cpu = \"10s\"\nstore.max_accounts = 1000\n{}", tokens.concat());
+    let server = TestServer::start(MEMORY, &settings).await;
+    let admin = server.http.with_token(token("admin"));
+    // The store is full, for the first time, for this one.
+    let mut users = (0..).map(|number| format!("user-{number}"));
+    let full = loop {
+        let user = users.next().unwrap();
+        let mut report = report(1, &user, 0.001);
+        report["source"] = user.as_str().into();
+        match admin.post("/v1/report", &report).await.status {
+            200 => {}
+            status => break (status == 503).then_some(user).unwrap(),
+        }
+    };
+    let fileserver = server.http.with_token(token("fileserver"));
+    for _ in 0..5 {
+        assert_eq!(fileserver.post("/v1/report", &report(1, &full, 6.0)).await.status, 503);
+    }
+    assert_eq!(fileserver.post("/v1/report", &report(2, "user-0", 4.0)).await.status, 200);
+    assert_eq!(
+        fileserver.post("/v1/report", &report(3, "user-0", 2.0)).await.status,
+        400,
+        "it has charged 10 s"
+    );
+}
+
+#[tokio::test]
 async fn the_same_is_said_over_grpc() {
     let server = server().await;
     let charge = v1::Charge {
