@@ -1,8 +1,8 @@
 //! A network of its own for a server of a test: a namespace of Linux, and the one link that leads to it, which breaks as
 //! networks do: no connection is closed, nobody is told, and what TCP sends again arrives late.
 //!
-//! A process holds the namespace. The kernel kills it when the test's process ends in whatever way, and removes the
-//! namespace and the link with it.
+//! A process holds the namespace. The kernel kills it when the test's process ends in whatever way, and removes namespace and
+//! link, as soon as it has given up the connections that were in it.
 
 use std::env;
 use std::fs;
@@ -53,6 +53,8 @@ impl Network {
         let [outside, inside] = [1, 2].map(|step| Ipv4Addr::from(number + step));
         let network = Self { holder, link: format!("quota-{}", port.number()), outside, inside };
         let Self { link, holder, .. } = &network;
+        // Of a test that was killed.
+        let _ = network.outside(&format!("link del {link}"));
         network.outside(&format!("link add {link} type veth peer name {link} netns {}", holder.id()))?;
         network.outside(&format!("address add {outside}/30 dev {link}"))?;
         network.outside(&format!("link set {link} up"))?;
@@ -152,7 +154,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // The kernel would do so, but maybe after the next test has made one of this name. It may not have been made.
+        // At once, rather than when the kernel gets to it. It may not have been made.
         let _ = self.outside(&format!("link del {}", self.link));
     }
 }

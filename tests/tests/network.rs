@@ -24,6 +24,7 @@ async fn what_is_lost_is_sent_again_on_connections_that_stay_open() {
         let mut incr = redis::cmd("INCR");
         let mut call = Box::pin(incr.arg("count").query_async::<u64>(&mut connection));
         assert!(timeout(SILENCE, &mut call).await.is_err(), "an answer in spite of {loss:?}");
+        assert!(timeout(SILENCE, server.network().is_quiet()).await.is_err(), "nothing was lost by {loss:?}");
         server.network().mend(loss);
         let answer = timeout(PATIENCE, call).await.expect("an answer");
         assert_eq!(answer.expect("the connection of before"), count, "{loss:?}");
