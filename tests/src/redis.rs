@@ -43,7 +43,7 @@ pub struct RedisServer {
 
 #[derive(Debug)]
 enum Engine {
-    Local(local::Local),
+    Local(Box<local::Local>),
     Docker(Box<docker::Container>),
 }
 
@@ -73,7 +73,8 @@ impl RedisServer {
             Engine::Docker(Box::new(container))
         } else {
             let network = if options.own_network { Some(network(&port).await) } else { None };
-            Engine::Local(local::Local::start(folder.path(), args, options.stepping_clock, network))
+            let local = local::Local::start(folder.path(), args, options.stepping_clock, network);
+            Engine::Local(Box::new(local))
         };
         let mut server = Self { engine, options, certificates, folder, port };
         server.wait_until_ready().await;
