@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 
 /// What servers are reached by here.
 const LOCAL: [&str; 2] = ["localhost", "127.0.0.1"];
@@ -25,15 +25,13 @@ pub struct Identity {
     pub key_file: PathBuf,
 }
 
-/// A certificate authority of its own, and a certificate for `localhost` and `127.0.0.1` that it signed: PEM files.
-#[derive(Debug, Clone)]
+/// A certificate authority of its own, and a certificate for `localhost` and `127.0.0.1` that it signed.
+#[derive(Debug)]
 pub struct Certificates {
-    /// The authority's certificate.
-    pub ca_file: PathBuf,
+    /// The authority.
+    pub authority: Authority,
     /// The certificate, good for servers and clients.
-    pub cert_file: PathBuf,
-    /// Its private key.
-    pub key_file: PathBuf,
+    pub identity: Identity,
 }
 
 impl Authority {
@@ -50,9 +48,22 @@ impl Authority {
 
     /// Signs a certificate of these names, and writes it as `cert.pem` and `key.pem` into `folder`, which is made.
     pub fn sign(&self, folder: &Path, common_name: &str, names: &[&str]) -> Identity {
-        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let mut params = CertificateParams::new(names).expect("names");
-        params.distinguished_name.push(DnType::CommonName, common_name);
+        self.sign_as(folder, params(common_name, names))
+    }
+
+    /// The same for a server of this machine.
+    pub fn sign_local(&self, folder: &Path) -> Identity {
+        self.sign(folder, LOCAL[0], &LOCAL)
+    }
+
+    /// The same, but the certificate has expired.
+    pub fn sign_expired(&self, folder: &Path) -> Identity {
+        let mut params = params(LOCAL[0], &LOCAL);
+        params.not_after = date_time_ymd(2020, 1, 1);
+        self.sign_as(folder, params)
+    }
+
+    fn sign_as(&self, folder: &Path, params: CertificateParams) -> Identity {
         let key = KeyPair::generate().expect("a key");
         let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
         let files = Identity { cert_file: folder.join("cert.pem"), key_file: folder.join("key.pem") };
@@ -61,18 +72,20 @@ impl Authority {
         fs::write(&files.key_file, key.serialize_pem()).expect("a folder that can be written");
         files
     }
-
-    /// The same for a server of this machine.
-    pub fn sign_local(&self, folder: &Path) -> Identity {
-        self.sign(folder, LOCAL[0], &LOCAL)
-    }
 }
 
 impl Certificates {
     /// Makes them and writes them into `folder`.
     pub fn in_folder(folder: &Path) -> Self {
         let authority = Authority::in_folder(folder);
-        let Identity { cert_file, key_file } = authority.sign_local(folder);
-        Self { ca_file: authority.ca_file, cert_file, key_file }
+        let identity = authority.sign_local(folder);
+        Self { authority, identity }
     }
+}
+
+fn params(common_name: &str, names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let mut params = CertificateParams::new(names).expect("names");
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use reqwest::header::HeaderMap;
-use reqwest::{Body, Client, Method, Url};
+use reqwest::{Body, Client, ClientBuilder, Method, Url};
 use serde_json::Value;
 
 use crate::wait::PATIENCE;
@@ -88,7 +88,16 @@ impl Answer {
 impl Http {
     /// A client of the server at `address`, which connects when it is used.
     pub fn new(address: SocketAddr) -> Self {
-        let client = Client::builder().no_proxy().timeout(PATIENCE).build().expect("a client");
+        Self::of(Client::builder(), address)
+    }
+
+    /// The same, with a new connection for each request.
+    pub fn connecting_anew(address: SocketAddr) -> Self {
+        Self::of(Client::builder().pool_max_idle_per_host(0), address)
+    }
+
+    fn of(client: ClientBuilder, address: SocketAddr) -> Self {
+        let client = client.no_proxy().timeout(PATIENCE).build().expect("a client");
         Self { client, address, token: None }
     }
 

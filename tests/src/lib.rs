@@ -1,6 +1,6 @@
 //! The harness of the tests: real Redis servers, the workspace's binaries as child processes, what breaks them and the
 //! way between them, and waiting for what must happen. A test that lacks what it needs fails and says what to install;
-//! none is skipped.
+//! none is skipped in CI. Elsewhere one that takes root may say so, and test nothing.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a harness reports by panicking")]
 
 pub mod browser;
@@ -12,8 +12,10 @@ pub mod contract;
 pub mod faults;
 pub mod git;
 pub mod http;
+pub mod https;
 pub mod latency;
 pub mod limitador;
+pub mod network;
 pub mod openapi;
 pub mod outage;
 pub mod ports;

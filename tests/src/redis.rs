@@ -12,13 +12,15 @@ mod options;
 mod sentinel;
 
 use std::env;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisResult, TlsCertificates, Value};
 use tempfile::TempDir;
 
-use crate::certificates::Certificates;
+use crate::certificates::{Certificates, Identity};
+use crate::network::Network;
 use crate::ports::Port;
 use crate::wait::{PATIENCE, until};
 
@@ -41,7 +43,7 @@ pub struct RedisServer {
 
 #[derive(Debug)]
 enum Engine {
-    Local(local::Local),
+    Local(Box<local::Local>),
     Docker(Box<docker::Container>),
 }
 
@@ -70,7 +72,9 @@ impl RedisServer {
             let container = docker::Container::start(port.number(), args, certificates.as_ref()).await;
             Engine::Docker(Box::new(container))
         } else {
-            Engine::Local(local::Local::start(folder.path(), args, options.stepping_clock))
+            let network = if options.own_network { Some(network(&port).await) } else { None };
+            let local = local::Local::start(folder.path(), args, options.stepping_clock, network);
+            Engine::Local(Box::new(local))
         };
         let mut server = Self { engine, options, certificates, folder, port };
         server.wait_until_ready().await;
@@ -99,7 +103,35 @@ impl RedisServer {
     ///
     /// Panics if the server was started without TLS.
     pub fn ca_file(&self) -> &Path {
-        &self.certificates.as_ref().expect("a server with TLS").ca_file
+        &self.certificates().authority.ca_file
+    }
+
+    /// Its certificate, and the authority that signed it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server was started without TLS.
+    pub fn certificates(&self) -> &Certificates {
+        self.certificates.as_ref().expect("a server with TLS")
+    }
+
+    /// Shows another certificate from now on to who connects. It is told over a connection of before, since a new one may
+    /// refuse what is shown.
+    pub async fn show(&self, connection: &mut MultiplexedConnection, identity: &Identity) {
+        let [cert, key] = [&identity.cert_file, &identity.key_file].map(|file| file.display().to_string());
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg("tls-cert-file").arg(cert).arg("tls-key-file").arg(key);
+        set.exec_async(connection).await.expect("a certificate that Redis can read");
+    }
+
+    /// The network that it runs in.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server was started without [`RedisOptions::own_network`].
+    pub fn network(&self) -> &Network {
+        let own = if let Engine::Local(local) = &self.engine { local.network() } else { None };
+        own.expect("a server with a network of its own")
     }
 
     /// A new connection of the default user, who may do everything, whatever ACL user there is.
@@ -134,7 +166,7 @@ impl RedisServer {
     /// Where another Redis of a test reaches it.
     async fn peer_host(&self) -> String {
         match &self.engine {
-            Engine::Local(_) => "127.0.0.1".to_owned(),
+            Engine::Local(local) => local.address().to_string(),
             Engine::Docker(container) => container.bridge_address().await,
         }
     }
@@ -208,8 +240,8 @@ impl RedisServer {
         let credentials = self.options.password.as_ref().map(|p| format!(":{p}@")).unwrap_or_default();
         let url = self.url_with(&credentials);
         let client = match &self.certificates {
-            Some(certificates) => {
-                let root_cert = Some(std::fs::read(&certificates.ca_file)?);
+            Some(Certificates { authority, .. }) => {
+                let root_cert = Some(std::fs::read(&authority.ca_file)?);
                 Client::build_with_tls(url, TlsCertificates { client_tls: None, root_cert })?
             }
             None => Client::open(url)?,
@@ -222,8 +254,20 @@ impl RedisServer {
 
     fn url_with(&self, credentials: &str) -> String {
         let scheme = if self.certificates.is_some() { "rediss" } else { "redis" };
-        format!("{scheme}://{credentials}127.0.0.1:{}", self.port())
+        format!("{scheme}://{credentials}{}:{}", self.host(), self.port())
     }
+
+    /// Where clients reach it.
+    fn host(&self) -> Ipv4Addr {
+        match &self.engine {
+            Engine::Local(local) => local.address(),
+            Engine::Docker(_) => Ipv4Addr::LOCALHOST,
+        }
+    }
+}
+
+async fn network(port: &Port) -> Network {
+    Network::of(port).await.unwrap_or_else(|why| panic!("no network can be made here: {why}"))
 }
 
 async fn in_docker() -> bool {

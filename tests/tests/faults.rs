@@ -57,7 +57,7 @@ async fn a_redis_that_syncs_once_a_second_loses_the_last_seconds_at_most() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f01_a_primary_that_is_demoted_is_left_for_the_new_one() {
     let outcome = run(Scenario::RedisDemoted, &SCALE).await;
-    assert!(outcome.unchecked > 0 && outcome.readonly > 0 && outcome.back_after < BACK);
+    assert!(outcome.unchecked > 0 && outcome.store_errors["readonly"] > 0 && outcome.back_after < BACK);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -188,6 +188,47 @@ async fn nor_is_half_of_one() {
 async fn connections_that_are_cut_are_made_again() {
     let outcome = run(Scenario::ConnectionsCut, &SCALE).await;
     assert!(outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+}
+
+/// In a network that takes root to be made.
+async fn partition(scenario: Scenario) {
+    if !scenario.is_possible().await {
+        return;
+    }
+    let outcome = run(scenario, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+    assert!(outcome.back_after < BACK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f05_a_link_that_is_down_is_waited_for_by_no_check() {
+    partition(Scenario::LinkDown).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f06_a_network_that_loses_requests_is_waited_for_by_no_check() {
+    partition(Scenario::LinkLosesRequests).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f03_what_redis_did_and_the_network_lost_counts_once() {
+    partition(Scenario::LinkLosesReplies).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_that_a_certificate_is_replaced() {
+    let outcome = run(Scenario::CertificateReplaced, &patient()).await;
+    assert_eq!(outcome.unchecked, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f06_a_certificate_of_redis_that_has_expired_is_not_accepted_and_its_successor_is() {
+    let outcome = run(Scenario::RedisCertificateExpired, &SCALE).await;
+    assert!(outcome.unchecked > 0 && outcome.api_wait < BOUND && outcome.client_wait < BOUND);
+    assert!(outcome.back_after < BACK && outcome.store_errors["denied"] > 0);
+    // Once by each server, whatever it noticed first.
+    let told = outcome.warnings.iter().filter(|line| line.contains("certificate expired")).count();
+    assert_eq!(told, 2, "{outcome:#?}");
 }
 
 /// Faults at random, of which `scripts/soak` runs as many as you have time for.

@@ -18,13 +18,15 @@ use crate::trace;
 /// fill the log.
 const CALM_MILLIS: u64 = 1000;
 
-/// A store whose latency and errors are counted, and whose loss and return are logged, once each.
+/// A store whose latency and errors are counted, and whose loss and return are logged, once each; so is that it refuses this server.
 pub struct Measured {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
     /// How accounts are named in the log.
     shown: Arc<Shown>,
     lost: AtomicBool,
+    /// Within an outage, the store has refused this server.
+    refused: AtomicBool,
     started: Instant,
     /// When the store last failed, in milliseconds after `started`.
     failed_at: AtomicU64,
@@ -41,6 +43,7 @@ impl Measured {
             metrics,
             shown,
             lost: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
             started: Instant::now(),
             failed_at: AtomicU64::new(0),
             unserved: AtomicU64::new(0),
@@ -78,14 +81,20 @@ impl Measured {
             }
             Some(error) => {
                 self.failed_at.store(now, Ordering::Relaxed);
+                let cause = error.cause();
+                let is_refusal = cause == Cause::Denied && !self.refused.swap(true, Ordering::Relaxed);
                 if !self.lost.swap(true, Ordering::Relaxed) {
                     self.metrics.store_up.set(0);
-                    tracing::warn!(cause = error.cause().as_str(), %error, "the store is lost: the fail policy answers");
+                    tracing::warn!(cause = cause.as_str(), %error, "the store is lost: the fail policy answers");
+                } else if is_refusal {
+                    // As a rule a connection breaks, or is late, before the next is refused; and this is what somebody has to mend.
+                    tracing::warn!(cause = cause.as_str(), %error, "the store that is lost refuses this server");
                 }
             }
             None => {
                 let calm = now.saturating_sub(self.failed_at.load(Ordering::Relaxed)) >= CALM_MILLIS;
                 if self.lost.load(Ordering::Relaxed) && calm && self.lost.swap(false, Ordering::Relaxed) {
+                    self.refused.store(false, Ordering::Relaxed);
                     self.metrics.store_up.set(1);
                     tracing::info!("the store answers again");
                 }

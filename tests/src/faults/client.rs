@@ -1,13 +1,13 @@
 //! A caller that is the client crate, as a fileserver uses it.
 
-use std::net::SocketAddr;
+use std::fs;
 use std::time::Duration;
 
 use quota_client::{Admission, Client, Decision, Request};
 use tokio::time::Instant;
 
 use super::book::Book;
-use super::load::Shift;
+use super::load::{Endpoint, Shift};
 use super::work::{PRICE, Work};
 use crate::values::cpu;
 use crate::wait::PATIENCE;
@@ -24,15 +24,17 @@ pub(super) struct ClientCaller {
 
 impl ClientCaller {
     /// One that prefers the first of the servers.
-    pub(super) fn new(servers: &[SocketAddr], deadline: Duration, book: Book) -> Self {
-        let client = Client::builder()
-            .endpoints(servers.iter().map(|address| format!("http://{address}")))
+    pub(super) fn new(servers: &[Endpoint], deadline: Duration, book: Book) -> Self {
+        let mut client = Client::builder()
+            .endpoints(servers.iter().map(|server| &server.url))
             .node(&book.caller)
             .deadline(deadline)
-            .report_interval(REPORT_INTERVAL)
-            .build()
-            .expect("a client");
-        Self { client, book }
+            .report_interval(REPORT_INTERVAL);
+        // One authority for all.
+        if let Some(ca_file) = servers.iter().find_map(|server| server.ca_file.as_ref()) {
+            client = client.ca_certificate(fs::read(ca_file).expect("the authority's certificate"));
+        }
+        Self { client: client.build().expect("a client"), book }
     }
 
     /// Works until the shift ends, and then until all is reported. Returns the work that goes on.

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quota_client::Admission;
@@ -11,6 +12,7 @@ use super::api::ApiCaller;
 use super::book::{Book, Books};
 use super::client::ClientCaller;
 use crate::http::Http;
+use crate::https::Tunnel;
 use crate::server::ServerProcess;
 use crate::wait::{PATIENCE, until};
 
@@ -32,13 +34,39 @@ impl Shift {
 /// Where callers reach a server.
 pub(super) struct Way {
     pub(super) http: Http,
-    pub(super) grpc: SocketAddr,
+    /// As the client crate is told.
+    pub(super) endpoint: Endpoint,
+    /// How those who speak plain HTTP reach one that does not.
+    _tunnel: Option<Tunnel>,
+}
+
+/// Where gRPC is answered, and which authority vouches for it, if any.
+#[derive(Clone, Debug)]
+pub(super) struct Endpoint {
+    pub(super) url: String,
+    pub(super) ca_file: Option<PathBuf>,
 }
 
 impl Way {
     /// Straight to it.
     pub(super) fn to(server: &ServerProcess) -> Self {
-        Self { http: server.http.clone(), grpc: server.grpc_address() }
+        Self::plain(server.http.clone(), server.grpc_address())
+    }
+
+    pub(super) fn plain(http: Http, grpc: SocketAddr) -> Self {
+        let endpoint = Endpoint { url: format!("http://{grpc}"), ca_file: None };
+        Self { http, endpoint, _tunnel: None }
+    }
+
+    /// To one that speaks TLS, with a certificate of this authority: over HTTP by a new connection for each request.
+    pub(super) async fn secured(server: &ServerProcess, ca_file: &Path) -> Self {
+        let tunnel = Tunnel::to(server.http.address(), ca_file).await;
+        let url = format!("https://localhost:{}", server.grpc_address().port());
+        Self {
+            http: Http::connecting_anew(tunnel.address()),
+            endpoint: Endpoint { url, ca_file: Some(ca_file.to_owned()) },
+            _tunnel: Some(tunnel),
+        }
     }
 }
 
@@ -76,7 +104,7 @@ impl Load {
                 });
             } else {
                 let book = load.keep(Book::of_client(number));
-                let servers: Vec<_> = order.map(|server| server.grpc).collect();
+                let servers: Vec<_> = order.map(|server| server.endpoint.clone()).collect();
                 let caller = ClientCaller::new(&servers, scale.client_deadline, book);
                 load.callers.spawn(caller.run(shift));
             }

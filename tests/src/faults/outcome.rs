@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,8 +18,8 @@ pub struct Outcome {
     pub client_wait: Duration,
     /// From the fault's end until the store had decided for every caller.
     pub back_after: Duration,
-    /// How often a server was refused by a Redis that takes no writes, by the metrics of those that still run.
-    pub readonly: u64,
+    /// How often a call of the servers to the store failed, by its cause: by the metrics of those that still run.
+    pub store_errors: BTreeMap<String, u64>,
     /// What the servers warned of.
     pub warnings: Vec<String>,
     /// What the bookkeeper found.

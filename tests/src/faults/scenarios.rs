@@ -1,5 +1,7 @@
 mod alone;
+mod certificates;
 mod cluster;
+mod network;
 mod replicated;
 mod servers;
 mod words;
@@ -8,6 +10,7 @@ use std::time::Duration;
 
 use self::words::Words;
 use super::{Outcome, Scale};
+use crate::network::{Loss, Network};
 use crate::proxy::Fault;
 use crate::redis::RedisServer;
 
@@ -64,11 +67,21 @@ pub enum Scenario {
     RepliesTruncated,
     /// Connections to Redis are closed, again and again.
     ConnectionsCut,
+    /// The link to Redis is down for ten seconds: connections stay open, nothing arrives, and nobody is told.
+    LinkDown,
+    /// The network loses what goes to Redis.
+    LinkLosesRequests,
+    /// The network loses what comes from Redis.
+    LinkLosesReplies,
+    /// The certificate of the servers is replaced, again and again, and they are asked by TLS.
+    CertificateReplaced,
+    /// Redis shows a certificate that has expired, and later one that has not.
+    RedisCertificateExpired,
 }
 
 impl Scenario {
     /// Every scenario.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 30] = [
         Self::RedisFrozen,
         Self::RedisKilledSynced,
         Self::RedisKilledEverySecond,
@@ -94,6 +107,11 @@ impl Scenario {
         Self::RepliesGarbled,
         Self::RepliesTruncated,
         Self::ConnectionsCut,
+        Self::LinkDown,
+        Self::LinkLosesRequests,
+        Self::LinkLosesReplies,
+        Self::CertificateReplaced,
+        Self::RedisCertificateExpired,
     ];
 
     /// In a few words.
@@ -109,6 +127,16 @@ impl Scenario {
     /// What is promised for it, beside that what was acknowledged counts, and counts once.
     pub const fn promise(self) -> &'static str {
         Words::of(self).promise
+    }
+
+    /// Whether it can be run here. It says why, where not.
+    ///
+    /// # Panics
+    ///
+    /// Panics in CI, where nothing may be left out.
+    pub async fn is_possible(self) -> bool {
+        let wants_network = matches!(self, Self::LinkDown | Self::LinkLosesRequests | Self::LinkLosesReplies);
+        !wants_network || Network::is_possible().await
     }
 
     /// Runs it.
@@ -151,6 +179,11 @@ impl Scenario {
             Self::RepliesGarbled => servers::way_broken(scale, Fault::GarbleReplies).await,
             Self::RepliesTruncated => servers::way_broken(scale, Fault::TruncateReplies).await,
             Self::ConnectionsCut => servers::connections_cut(scale).await,
+            Self::LinkDown => network::link_down(scale).await,
+            Self::LinkLosesRequests => network::link_loses(scale, Loss::Requests).await,
+            Self::LinkLosesReplies => network::link_loses(scale, Loss::Replies).await,
+            Self::CertificateReplaced => certificates::replaced(scale).await,
+            Self::RedisCertificateExpired => certificates::of_redis_expired(scale).await,
         }
     }
 }

@@ -31,7 +31,7 @@ impl SlotCallers {
         let (mut callers, mut clients, end) = (JoinSet::new(), Vec::new(), watch::Sender::new(false));
         for number in 0..FILESERVERS {
             let client = Client::builder()
-                .endpoints(ways.iter().map(|way| format!("http://{}", way.grpc)))
+                .endpoints(ways.iter().map(|way| &way.endpoint.url))
                 .node(format!("slots-{number}"))
                 .deadline(deadline)
                 .build()

@@ -4,12 +4,11 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use super::counters::Counters;
 use super::load::{Load, Way};
-use super::run::{readonly, settings};
+use super::run::{settings, store_errors};
 use super::slots::{CAP, CLASS, SlotCallers};
 use super::{Outcome, Scale};
 use crate::http::Http;
@@ -207,7 +206,7 @@ impl Storm {
             api_wait: books.longest_wait(false),
             client_wait: books.longest_wait(true),
             back_after: longest_without,
-            readonly: join_all(places.iter().map(|place| readonly(&place.server))).await.into_iter().sum(),
+            store_errors: store_errors(places.iter().map(|place| &place.server.http)).await,
             warnings: places.iter().flat_map(|place| place.server.log("WARN")).collect(),
             balance: books.compare(http).await,
             may_lose_since: None,
@@ -218,7 +217,7 @@ impl Storm {
 
 impl Place {
     fn way(&self) -> Way {
-        Way { http: Http::new(self.http.address()), grpc: self.grpc.address() }
+        Way::plain(Http::new(self.http.address()), self.grpc.address())
     }
 
     /// Another server is where it was.

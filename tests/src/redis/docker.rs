@@ -34,8 +34,8 @@ impl Container {
         let mut request = GenericImage::new(NAME, TAG)
             .with_cmd(command.into_iter().chain(args))
             .with_mapped_port(port, ContainerPort::Tcp(port));
-        if let Some(files) = certificates {
-            for file in [&files.ca_file, &files.cert_file, &files.key_file] {
+        if let Some(Certificates { authority, identity }) = certificates {
+            for file in [&authority.ca_file, &identity.cert_file, &identity.key_file] {
                 request = request.with_copy_to(target(file), CopyDataSource::Data(read(file)));
             }
         }

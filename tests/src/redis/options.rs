@@ -13,6 +13,8 @@ pub struct RedisOptions {
     pub(super) local: bool,
     /// Its clock is set by the test; a process of this machine, then.
     pub(super) stepping_clock: bool,
+    /// It runs in a network of its own; a process of this machine, then.
+    pub(super) own_network: bool,
     appendonly: bool,
     args: Vec<String>,
 }
@@ -56,8 +58,14 @@ impl RedisOptions {
         self.local()
     }
 
-    /// As a process of this machine, so that others reach it where clients do.
-    pub(super) fn local(mut self) -> Self {
+    /// In a network that can be broken: [`RedisServer::network`]. It takes root.
+    pub fn own_network(mut self) -> Self {
+        self.own_network = true;
+        self.local()
+    }
+
+    /// As a process of this machine: others reach it where clients do, and it reads files of this machine.
+    pub(crate) fn local(mut self) -> Self {
         self.local = true;
         self
     }
@@ -81,14 +89,18 @@ impl RedisOptions {
         let mut line = Line::default();
         match certificates {
             None => line.set("port", port),
-            Some(files) => {
+            Some(Certificates { authority, identity }) => {
                 line.set("port", 0);
                 line.set("tls-port", port);
-                line.set("tls-cert-file", files.cert_file.display());
-                line.set("tls-key-file", files.key_file.display());
-                line.set("tls-ca-cert-file", files.ca_file.display());
+                line.set("tls-cert-file", identity.cert_file.display());
+                line.set("tls-key-file", identity.key_file.display());
+                line.set("tls-ca-cert-file", authority.ca_file.display());
                 line.set("tls-auth-clients", "no");
             }
+        }
+        if self.own_network {
+            // Else it answers its own machine alone.
+            line.set("protected-mode", "no");
         }
         line.set("save", "");
         if self.appendonly {

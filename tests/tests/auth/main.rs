@@ -5,7 +5,6 @@ mod authors;
 mod charges;
 mod client;
 mod grpc;
-mod https;
 mod nodes;
 mod roles;
 mod rotation;

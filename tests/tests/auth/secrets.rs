@@ -5,11 +5,11 @@ use std::fs;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use quota_tests::certificates::Authority;
+use quota_tests::https::connect;
 use quota_tests::openapi::DOCUMENT;
 use quota_tests::redis::RedisServer;
 use quota_tests::server::ServerProcess;
 
-use crate::https::connect;
 use crate::tokens::{TOKENS, UNKNOWN, configured, sha256, token};
 
 const PASSWORD: &str = "s3cr3t-pa55-of-redis";

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use quota_tests::certificates::{Authority, Identity};
+use quota_tests::https::{Connection, connect};
 use quota_tests::server::{MEMORY, TestServer};
 use quota_tests::wait::{PATIENCE, until};
 
 use crate::client::{allowed, client_of, works};
-use crate::https::{Connection, connect};
 use crate::tokens::{NODE, configured, token};
 
 /// A server with a certificate, further settings of TLS, and who is known.

@@ -97,10 +97,10 @@ async fn an_address_that_has_all_that_it_may_leaves_the_rest_to_others() {
 async fn handshakes_that_are_not_finished_hold_nobody_up() {
     const STALLED: usize = 300;
     let folder = tempfile::tempdir().unwrap();
-    let Certificates { ca_file, cert_file, key_file } = Certificates::in_folder(folder.path());
+    let Certificates { authority, identity } = Certificates::in_folder(folder.path());
     let server = quota_tests::server::TestServer::start(
         quota_tests::server::MEMORY,
-        &format!("tls.cert = {cert_file:?}\ntls.key = {key_file:?}"),
+        &format!("tls.cert = {:?}\ntls.key = {:?}", identity.cert_file, identity.key_file),
     )
     .await;
     let mut stalled = Vec::new();
@@ -113,7 +113,7 @@ async fn handshakes_that_are_not_finished_hold_nobody_up() {
     }
     let client = quota_client::Client::builder()
         .endpoints([format!("https://localhost:{}", server.grpc_address().port())])
-        .ca_certificate(std::fs::read(ca_file).unwrap())
+        .ca_certificate(std::fs::read(authority.ca_file).unwrap())
         .deadline(PATIENCE)
         .build()
         .unwrap();

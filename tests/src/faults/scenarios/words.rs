@@ -99,6 +99,31 @@ impl Words {
             Scenario::ConnectionsCut => {
                 ("connections to Redis cut", "a proxy: all closed at each check", "what was done counts once")
             }
+            Scenario::LinkDown => (
+                "link to Redis down for 10 s",
+                "a network namespace, `ip link set down`",
+                "no check waits longer than its deadline",
+            ),
+            Scenario::LinkLosesRequests => (
+                "network loses requests to Redis",
+                "a network namespace: sent to a hardware address that nobody has",
+                "no check waits longer than its deadline",
+            ),
+            Scenario::LinkLosesReplies => (
+                "network loses replies of Redis",
+                "the same, the other direction",
+                "what was done counts once",
+            ),
+            Scenario::CertificateReplaced => (
+                "certificate of servers replaced",
+                "its files, three times; a new connection by TLS for each request",
+                "nobody notices",
+            ),
+            Scenario::RedisCertificateExpired => (
+                "certificate of Redis expired",
+                "`CONFIG SET tls-cert-file`, `CLIENT KILL`",
+                "it is not accepted; the next one is",
+            ),
         };
         Self { name, injected, promise }
     }
