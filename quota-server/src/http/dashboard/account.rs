@@ -24,7 +24,7 @@ pub(super) struct Named {
 
 /// The form of the page's head, which knows no paths.
 pub(super) async fn find(Params(Named { kind, id }): Params<Named>) -> Response {
-    Redirect::to(&format!("/dashboard/accounts/{}/{}", html::in_path(&kind), html::in_path(id.trim())))
+    Redirect::to(&format!("/dashboard/accounts/{}/{}", html::in_path(&kind), html::in_path(&id)))
         .into_response()
 }
 

@@ -56,7 +56,12 @@ pub(super) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: 
     format!("<select name=\"{name}\" aria-label=\"{label}\">{options}</select>")
 }
 
-/// What was typed into a field, if anything was.
+/// A name from a field, as it is: with a space more it is another's.
+pub(super) fn given(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// What was typed into a field for a number or an amount, if anything was.
 pub(super) fn typed(text: &str) -> Option<&str> {
     Some(text.trim()).filter(|text| !text.is_empty())
 }
