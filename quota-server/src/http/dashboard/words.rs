@@ -1,10 +1,11 @@
 //! Amounts of time, and what operators say, in a few words.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use quota_core::{Account, Kind, Limit, Override, Place, Resource, WindowLength};
 
-use crate::quota::{NodeStanding, OverrideStanding, limit_in_words, override_in_words};
+use crate::quota::{Explanation, NodeStanding, OverrideStanding, limit_in_words, override_in_words};
 
 /// In the largest unit of which there are two, rounded down.
 pub(super) fn duration(duration: Duration) -> String {
@@ -52,25 +53,39 @@ pub(super) fn said(said: &OverrideStanding, window: WindowLength) -> String {
     format!("{}: {}", override_in_words(&said.word, window), said.reason)
 }
 
-/// Why an account is refused for what it uses of a resource, as far as that is known by now.
-pub(super) fn why(
-    account: &Account,
-    resource: Resource,
-    overrides: &[OverrideStanding],
-    nodes: &[NodeStanding],
+/// What is said of accounts and limits them on fileservers, to be looked up for each row of a page.
+pub(super) struct Known<'a> {
+    said: HashMap<&'a Account, &'a OverrideStanding>,
+    cuts: HashMap<(&'a Account, Resource), &'a Explanation>,
     window: WindowLength,
-) -> String {
-    let holds = overrides.iter().find(|said| said.account == *account);
-    let is_blocked = |said: &&OverrideStanding| said.word == Override::Blocked;
-    if let Some(blocked) = holds.filter(is_blocked) {
-        return said(blocked, window);
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn new(
+        overrides: &'a [OverrideStanding],
+        nodes: &'a [NodeStanding],
+        window: WindowLength,
+    ) -> Self {
+        let (mut said, mut cuts) = (HashMap::new(), HashMap::new());
+        for word in overrides {
+            // Of two the one that holds comes first.
+            said.entry(&word.account).or_insert(word);
+        }
+        for (limit, explanation) in nodes.iter().flat_map(|node| &node.accounts) {
+            cuts.entry((&limit.account, limit.resource)).or_insert(explanation);
+        }
+        Self { said, cuts, window }
     }
-    let cuts = nodes.iter().flat_map(|node| &node.accounts);
-    let mut cuts = cuts.filter(|(limit, _)| limit.account == *account && limit.resource == resource);
-    match (cuts.next(), holds) {
-        (Some((_, explanation)), _) => explanation.why.to_string(),
-        (None, Some(own)) => said(own, window),
-        (None, None) => format!("its limit of {resource}"),
+
+    /// Why an account is refused for what it uses of a resource, as far as that is known by now.
+    pub(super) fn why(&self, account: &Account, resource: Resource) -> String {
+        let holds = self.said.get(account);
+        match (holds, self.cuts.get(&(account, resource))) {
+            (Some(blocked), _) if blocked.word == Override::Blocked => said(blocked, self.window),
+            (_, Some(explanation)) => explanation.why.to_string(),
+            (Some(own), None) => said(own, self.window),
+            (None, None) => format!("its limit of {resource}"),
+        }
     }
 }
 
