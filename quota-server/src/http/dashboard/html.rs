@@ -11,23 +11,23 @@ pub(super) fn name(text: &str) -> String {
 pub(super) fn escape(text: &str) -> String {
     let first = text.len() - text.trim_start_matches(' ').len();
     let within = first..text.trim_end_matches(' ').len();
-    let mut seen = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let is_end = c == ' ' && !within.contains(&at);
         // What is written as such a one is would look like it.
-        let is_written = text[at..].starts_with("\\u{");
+        let is_written = c == '\\' && text[at..].starts_with("\\u{");
         if is_unseen(c) || is_end || is_written {
-            seen.extend(c.escape_unicode());
+            escaped.extend(c.escape_unicode());
         } else {
-            seen.push(c);
+            push(&mut escaped, c);
         }
     }
-    value(&seen)
+    escaped
 }
 
 /// Spaces of another kind, and what Unicode has as `Default_Ignorable_Code_Point`, which turns text around, too.
 fn is_unseen(c: char) -> bool {
-    c != ' ' && c.is_whitespace()
+    !c.is_ascii() && c.is_whitespace()
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
             | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
@@ -37,18 +37,20 @@ fn is_unseen(c: char) -> bool {
 /// What others chose, within a quoted attribute: a form sends it back as it is.
 pub(super) fn value(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
+    text.chars().for_each(|c| push(&mut escaped, c));
     escaped
+}
+
+fn push(escaped: &mut String, c: char) {
+    match c {
+        '&' => escaped.push_str("&amp;"),
+        '<' => escaped.push_str("&lt;"),
+        '>' => escaped.push_str("&gt;"),
+        '"' => escaped.push_str("&quot;"),
+        '\'' => escaped.push_str("&#39;"),
+        c if c.is_control() => escaped.push('\u{fffd}'),
+        c => escaped.push(c),
+    }
 }
 
 /// A name within the path of a link.
