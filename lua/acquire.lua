@@ -9,17 +9,11 @@ local wanted, spare, stops = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(AR
 if not (is_count(wanted) and is_count(spare)) or not stops or stops < 0 or stops > 2 ^ 50 then
   return redis.error_reply('ERR acquire takes how many slots, how many more, and for how long')
 end
-advance()
-local left = math.max(s.cap - s.leased, 0)
-local here = 2 ^ 32
-if node_cap and node ~= '' then
-  here = math.max(node_cap - (tonumber(call('HGET', KEYS[1], 'n' .. node)) or 0), 0)
-end
+expire()
+step()
 if now < s.opens then return answer(0, s.opens - now, 'opening') end
-if call('ZCARD', KEYS[2]) >= MOST_LEASES then return answer(0, 0, 'leases') end
-if left == 0 then return answer(0, 0, 'cap') end
-if here == 0 then return answer(0, 0, 'node') end
-left = math.min(left, here)
+local left, refused = room()
+if refused then return answer(0, 0, refused) end
 local needed = math.min(wanted, left)
 local granted = needed + math.min(spare, math.floor((left - needed) / SPARE_PART))
 if granted == 0 then return answer(0, 0, '') end

@@ -11,8 +11,11 @@ use tonic::{Code, Status};
 use crate::local::{Local, Stale};
 use crate::{Denial, Settings, cgroup, classes, layer, pressure, process, rpc_names, status};
 
-/// The target that reads an input, by the name of its folder in `fuzz/corpus/`.
-pub const TARGETS: [(&str, fn(&[u8])); 4] = [
+/// What reads an input.
+pub type Target = fn(&[u8]);
+
+/// The targets, by the names of their folders in `fuzz/corpus/`.
+pub const TARGETS: [(&str, Target); 4] = [
     ("answers", answers),
     ("client_settings", client_settings),
     ("machine", machine),

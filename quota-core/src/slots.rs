@@ -36,9 +36,18 @@ pub struct Slots {
 struct Lease {
     owner: Owner,
     count: u32,
+    /// When it was leased, or renewed last.
+    since: Timestamp,
     ends: Timestamp,
     /// When it ends for good, however often it is renewed.
     stops: Option<Timestamp>,
+}
+
+impl Lease {
+    /// What it has been since it was renewed last: slots times microseconds, of those an interval at the most.
+    fn slot_micros(&self, now: Timestamp) -> u64 {
+        u64::from(self.count) * now.since(self.since).min(cap::INTERVAL)
+    }
 }
 
 /// Who holds slots.
@@ -120,13 +129,16 @@ pub enum NoSlot {
     AtNodeCap,
     /// What was leased before is not known for so long: the store was started, or another took its place.
     Opening(Duration),
-    /// There are as many leases as are kept.
+    /// There are as many leases as are kept, of the class or of the node.
     TooManyLeases,
 }
 
 impl Slots {
     /// The most leases of a class.
     pub const MOST_LEASES: usize = 10_000;
+
+    /// The most leases of a node: others need some, too.
+    pub const MOST_LEASES_OF_NODE: usize = Self::MOST_LEASES / 4;
 
     /// Spare slots are given from a part of what is left: others may want some, too.
     const SPARE_PART: u32 = 4;
@@ -138,29 +150,21 @@ impl Slots {
 
     /// Leases slots, as many as there are of those that are wanted.
     pub fn acquire(&mut self, now: Timestamp, wanted: &Wanted, terms: &SlotTerms, pressed: bool) -> Leased {
-        let now = self.advance(now, terms, pressed);
-        let Owner { node, .. } = &wanted.owner;
-        let left = self.cap.now().saturating_sub(self.count(|_| true));
-        let left_here = match terms.node_cap {
-            Some(most) if !node.is_empty() => most.saturating_sub(self.count(|owner| owner.node == *node)),
-            _ => u32::MAX,
-        };
-        let refused = if now < self.opens {
-            Some(NoSlot::Opening(Duration::from_micros(self.opens.since(now))))
-        } else if self.leases.len() >= Self::MOST_LEASES {
-            Some(NoSlot::TooManyLeases)
-        } else if left == 0 {
-            Some(NoSlot::AtCap)
-        } else if left_here == 0 {
-            Some(NoSlot::AtNodeCap)
+        let now = self.expire(now);
+        self.step(now, terms, pressed);
+        let left = if now < self.opens {
+            Err(NoSlot::Opening(Duration::from_micros(self.opens.since(now))))
         } else {
-            None
+            self.left(&wanted.owner.node, terms)
         };
-        let left = left.min(left_here);
+        let left = match left {
+            Ok(left) => left,
+            Err(refused) => return Leased { refused: Some(refused), ..self.nothing() },
+        };
         let needed = wanted.count.min(left);
         let count = needed + wanted.spare.min((left - needed) / Self::SPARE_PART);
-        if refused.is_some() || count == 0 {
-            return Leased { count: 0, lasts: Duration::ZERO, refused, standing: self.standing() };
+        if count == 0 {
+            return self.nothing();
         }
         let stops = wanted.stops.map(|stops| now.after_micros(micros(stops)));
         self.lease(now, wanted.lease, &wanted.owner, count, stops, terms)
@@ -175,24 +179,27 @@ impl Slots {
         terms: &SlotTerms,
         pressed: bool,
     ) -> Leased {
-        self.cap.learn(progress);
-        let now = self.advance(now, terms, pressed);
-        let known = self.leases.get(&renewal.lease).filter(|lease| lease.owner == renewal.owner);
+        let now = self.expire(now);
+        let stored = self.leases.get(&renewal.lease);
+        let is_unknown = stored.is_none();
+        let known = stored.filter(|lease| lease.owner == renewal.owner).cloned();
+        if let Some(lease) = &known {
+            self.cap.learn(progress, lease.slot_micros(now), terms.cap);
+        }
+        self.step(now, terms, pressed);
         let (count, stops) = match known {
-            Some(lease) => (renewal.count.min(lease.count), lease.stops),
-            None if now < self.opens
-                && self.leases.len() < Self::MOST_LEASES
-                && !self.leases.contains_key(&renewal.lease) =>
-            {
-                (renewal.count.min(self.cap.now().saturating_sub(self.count(|_| true))), None)
+            Some(lease) => {
+                self.leases.remove(&renewal.lease);
+                (renewal.count.min(lease.count), lease.stops)
+            }
+            None if is_unknown && now < self.opens => {
+                let left = self.left(&renewal.owner.node, terms).unwrap_or(0);
+                (renewal.count.min(left), None)
             }
             None => (0, None),
         };
-        if known.is_some() {
-            self.leases.remove(&renewal.lease);
-        }
         if count == 0 {
-            return Leased { count, lasts: Duration::ZERO, refused: None, standing: self.standing() };
+            return self.nothing();
         }
         self.lease(now, renewal.lease, &renewal.owner, count, stops, terms)
     }
@@ -217,18 +224,46 @@ impl Slots {
     ) -> Leased {
         let ends = now.after_micros(micros(terms.lasts));
         let ends = stops.map_or(ends, |stops| stops.min(ends));
-        self.leases.insert(id, Lease { owner: owner.clone(), count, ends, stops });
+        self.leases.insert(id, Lease { owner: owner.clone(), count, since: now, ends, stops });
         let lasts = Duration::from_micros(ends.since(now));
         Leased { count, lasts, refused: None, standing: self.standing() }
     }
 
-    /// What has ended leaves, and the cap takes its step where an interval is over.
-    fn advance(&mut self, now: Timestamp, terms: &SlotTerms, pressed: bool) -> Timestamp {
+    /// What has ended leaves.
+    fn expire(&mut self, now: Timestamp) -> Timestamp {
         let now = self.clock.read(now);
         self.leases.retain(|_, lease| lease.ends > now);
+        now
+    }
+
+    /// The cap takes its step where an interval is over.
+    fn step(&mut self, now: Timestamp, terms: &SlotTerms, pressed: bool) {
         let leased = self.count(|_| true);
         self.cap.step(now, terms.cap, leased, pressed);
-        now
+    }
+
+    /// How many slots more can be leased for a node, or why none can. What is for no node is bounded by the class alone.
+    fn left(&self, node: &str, terms: &SlotTerms) -> Result<u32, NoSlot> {
+        let on_node = |owner: &Owner| !node.is_empty() && &*owner.node == node;
+        let leases = self.leases.values().filter(|lease| on_node(&lease.owner)).count();
+        let left = self.cap.now().saturating_sub(self.count(|_| true));
+        let left_here = match terms.node_cap {
+            Some(most) if !node.is_empty() => most.saturating_sub(self.count(on_node)),
+            _ => u32::MAX,
+        };
+        if self.leases.len() >= Self::MOST_LEASES || leases >= Self::MOST_LEASES_OF_NODE {
+            Err(NoSlot::TooManyLeases)
+        } else if left == 0 {
+            Err(NoSlot::AtCap)
+        } else if left_here == 0 {
+            Err(NoSlot::AtNodeCap)
+        } else {
+            Ok(left.min(left_here))
+        }
+    }
+
+    fn nothing(&self) -> Leased {
+        Leased { count: 0, lasts: Duration::ZERO, refused: None, standing: self.standing() }
     }
 
     fn count(&self, of: impl Fn(&Owner) -> bool) -> u32 {

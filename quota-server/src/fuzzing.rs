@@ -14,8 +14,11 @@ use crate::config::{self, Config, Source};
 use crate::quota::Reservation;
 use crate::{quota, store};
 
-/// The target that reads an input, by the name of its folder in `fuzz/corpus/`.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+/// What reads an input.
+pub type Target = fn(&[u8]);
+
+/// The targets, by the names of their folders in `fuzz/corpus/`.
+pub const TARGETS: [(&str, Target); 6] = [
     ("grpc", grpc),
     ("http", http),
     ("names", names),

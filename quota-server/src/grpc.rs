@@ -38,7 +38,7 @@ use crate::MAX_BODY_BYTES;
 use crate::auth::{Access, Auth, Caller};
 use crate::large::Large;
 use crate::places::Places;
-use crate::quota::{self, Quota};
+use crate::quota::{self, Label, Quota};
 use crate::readiness::Readiness;
 use crate::server::StartError;
 use crate::trace::of_grpc;
@@ -188,16 +188,18 @@ impl QuotaService for Service {
 
     async fn acquire_slots(&self, request: Request<AcquireSlotsRequest>) -> Result<Response<Slots>, Status> {
         let caller = caller(&request)?;
-        let (asked, node) = slots::acquire(request.get_ref()).map_err(status)?;
-        self.quota.speaks_for(&caller, node.as_deref()).map_err(status)?;
+        let node = Label::new("node", Some(&request.get_ref().node)).map_err(status)?;
+        let node = self.quota.node_of_slots(&caller, node).map_err(status)?;
+        let asked = slots::acquire(request.get_ref(), &node).map_err(status)?;
         let answer = self.quota.acquire_slots(asked).await.map_err(status)?;
         Ok(Response::new(answer.into()))
     }
 
     async fn renew_slots(&self, request: Request<RenewSlotsRequest>) -> Result<Response<Slots>, Status> {
         let caller = caller(&request)?;
-        let (asked, node) = slots::renew(request.get_ref()).map_err(status)?;
-        self.quota.speaks_for(&caller, node.as_deref()).map_err(status)?;
+        let node = Label::new("node", Some(&request.get_ref().node)).map_err(status)?;
+        let node = self.quota.node_of_slots(&caller, node).map_err(status)?;
+        let asked = slots::renew(request.get_ref(), &node).map_err(status)?;
         let answer = self.quota.renew_slots(asked).await.map_err(status)?;
         Ok(Response::new(answer.into()))
     }

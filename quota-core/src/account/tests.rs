@@ -17,7 +17,17 @@ fn f12_spellings_of_a_repository_are_one_account() {
     for spelling in ["grp/app", "grp/app.git", "/grp//app/", "grp/app.git/", "//grp/app"] {
         assert_eq!(id(Kind::Repo, spelling), "grp/app", "{spelling}");
     }
-    for other in ["Grp/App", "grp%2Fapp", "grp/my app", "grp/50%25", "a:b", "grp/.git", "{}"] {
+    for other in [
+        "Grp/App",
+        "grp%2Fapp",
+        "grp/my app",
+        "grp/50%25",
+        "a:b",
+        "grp/.git",
+        "{}",
+        "grp/app.git.git",
+        "x/..git.git",
+    ] {
         assert_eq!(id(Kind::Repo, other), other);
     }
     let (composed, decomposed) = ("grp/uber-\u{dc}", "grp/uber-U\u{308}");
@@ -146,10 +156,15 @@ fn f27_a_missing_account_is_skipped_and_all_missing_refused() {
 
 proptest! {
     #[test]
-    fn a_spelling_of_users_and_addresses_is_its_own_spelling(name in ".{0,60}", v6 in any::<u128>(), v4 in any::<u32>()) {
+    fn a_spelling_is_its_own_spelling(
+        name in ".{0,60}", path in "(/|\\.|\\.git|a){0,8}", v6 in any::<u128>(), v4 in any::<u32>(),
+    ) {
         let addresses =
             [std::net::Ipv6Addr::from_bits(v6).to_string(), std::net::Ipv4Addr::from_bits(v4).to_string()];
-        for (kind, name) in [(Kind::User, &name), (Kind::Ip, &name), (Kind::Ip, &addresses[0]), (Kind::Ip, &addresses[1])] {
+        let named = Kind::ALL.map(|kind| (kind, &name));
+        for (kind, name) in named.into_iter().chain([
+            (Kind::Repo, &path), (Kind::Ip, &addresses[0]), (Kind::Ip, &addresses[1]),
+        ]) {
             if let Ok(first) = account(kind, name) {
                 prop_assert_eq!(account(kind, first.id()), Ok(first));
             }

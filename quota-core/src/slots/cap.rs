@@ -42,20 +42,30 @@ pub(super) struct CapState {
     cap: u32,
     /// When the interval ends.
     ends: Timestamp,
+    /// Requests that ended in it.
     finished: u64,
-    micros: u64,
+    /// What they took in hundredths of what is usual, or of [`LEAST`] where that is not known, times the weight of who told.
+    ratios: u64,
+    weights: u64,
     /// What requests usually take, in microseconds; 0 where that is not known.
     usual: u64,
 }
 
 /// A step is taken once in each, in microseconds.
-const INTERVAL: u64 = 1_000_000;
+pub(super) const INTERVAL: u64 = 1_000_000;
 
 /// Of fewer requests in an interval the mean says little.
 const FEWEST: u64 = 10;
 
-/// Most of an interval's requests, in microseconds: a mean stays a mean, and sums are exact in doubles, too.
-const MOST_MICROS: u64 = 1 << 45;
+/// The shortest time that is told apart, and the longest, 19 hours, in microseconds.
+const LEAST: u64 = 1000;
+const MOST: u64 = 1 << 36;
+
+/// The longest time of which is learnt what is usual, in hundredths of [`LEAST`]: 100 s.
+const MOST_AT_FIRST: u64 = 10_000_000;
+
+/// The most of an interval's sums, which are exact in doubles, too.
+const MOST_SUM: u64 = 1 << 52;
 
 /// What a slow interval leaves of the cap: three quarters.
 const LEFT: (u64, u64) = (3, 4);
@@ -74,10 +84,20 @@ impl CapState {
         self.cap
     }
 
-    pub(super) fn learn(&mut self, progress: Progress) {
-        let told = if progress.finished == 0 { 0 } else { micros(progress.took) };
-        self.finished = (self.finished + u64::from(progress.finished)).min(MOST_MICROS);
-        self.micros = self.micros.saturating_add(told).min(MOST_MICROS);
+    /// Takes down what the holder of a lease tells. It weighs by the lease's slots, each for as long as it was held, so that
+    /// nobody is heard for more than he holds, however much he says, and counts as twice what is slow at the most.
+    pub(super) fn learn(&mut self, told: Progress, slot_micros: u64, cap: Cap) {
+        let Cap::Adaptive(adaptive) = cap else { return };
+        let Some(mean) = micros(told.took).checked_div(u64::from(told.finished)) else { return };
+        let (usual, most) = match self.usual {
+            0 => (LEAST, MOST_AT_FIRST),
+            usual => (usual, 2 * u64::from(adaptive.tolerance)),
+        };
+        let ratio = (100 * mean.min(MOST) / usual).min(most);
+        let weight = slot_micros / 1000;
+        self.finished = (self.finished + u64::from(told.finished)).min(MOST_SUM);
+        self.ratios = self.ratios.saturating_add(weight.saturating_mul(ratio)).min(MOST_SUM);
+        self.weights = (self.weights + weight).min(MOST_SUM);
     }
 
     /// Takes a step where an interval is over; `leased` is how many slots are, `pressed` whether nodes are under pressure.
@@ -102,24 +122,24 @@ impl CapState {
             self.cap = self.cap.saturating_add((adaptive.max / STEP).max(1)).min(adaptive.max);
         }
         self.ends = now.after_micros(INTERVAL);
-        (self.finished, self.micros) = (0, 0);
+        (self.finished, self.ratios, self.weights) = (0, 0, 0);
     }
 
     /// Whether requests of this interval were slow; takes it into what is usual.
     fn is_slow(&mut self, tolerance: u32) -> bool {
-        if self.finished < FEWEST {
+        if self.finished < FEWEST || self.weights == 0 {
             return false;
         }
-        let mean = self.micros / self.finished;
-        if self.usual == 0 {
-            self.usual = mean;
-        }
-        let slow = mean * 100 > self.usual * u64::from(tolerance);
-        if mean < self.usual {
-            self.usual -= (self.usual - mean).div_ceil(FOLLOWS_DOWN);
+        let ratio = self.ratios / self.weights;
+        let is_first = self.usual == 0;
+        self.usual = if is_first {
+            LEAST * ratio / 100
+        } else if ratio < 100 {
+            self.usual - (self.usual * (100 - ratio)).div_ceil(100 * FOLLOWS_DOWN)
         } else {
-            self.usual += (mean - self.usual).div_ceil(FOLLOWS_UP);
-        }
-        slow
+            self.usual + (self.usual * (ratio - 100)).div_ceil(100 * FOLLOWS_UP)
+        };
+        self.usual = self.usual.clamp(LEAST, MOST);
+        !is_first && ratio > u64::from(tolerance)
     }
 }

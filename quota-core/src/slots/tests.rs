@@ -90,6 +90,37 @@ fn a_node_has_no_more_than_its_cap() {
 }
 
 #[test]
+fn a_node_takes_up_no_more_than_its_cap_of_what_may_have_been_leased_before() {
+    let terms = SlotTerms { node_cap: Some(3), ..terms(10) };
+    let mut slots = Slots::opening(at(5000));
+    let of_node = |lease, node: &str, count| Renewal {
+        owner: Owner { holder: "a".into(), node: node.into() },
+        ..kept(lease, count)
+    };
+    assert_eq!(renew(&mut slots, 0, &of_node(1, "x", 10), &terms).0, 3);
+    assert_eq!(renew(&mut slots, 0, &of_node(2, "x", 1), &terms).0, 0);
+    assert_eq!(renew(&mut slots, 0, &of_node(3, "y", 2), &terms).0, 2, "who runs there goes on");
+    assert_eq!(renew(&mut slots, 1000, &of_node(1, "x", 3), &terms).0, 3);
+}
+
+#[test]
+fn a_node_has_no_more_than_its_part_of_the_leases() {
+    let (mut slots, terms) = (Slots::default(), terms(50_000));
+    let of_node = |lease: usize, node: &str| Wanted {
+        owner: Owner { holder: "a".into(), node: node.into() },
+        lease: (lease as u128).to_le_bytes(),
+        ..wanted(0, 1)
+    };
+    for lease in 0..Slots::MOST_LEASES_OF_NODE {
+        assert_eq!(acquire(&mut slots, 0, &of_node(lease, "x"), &terms), (1, None));
+    }
+    let most = Slots::MOST_LEASES;
+    assert_eq!(acquire(&mut slots, 0, &of_node(most, "x"), &terms), (0, Some(NoSlot::TooManyLeases)));
+    assert_eq!(acquire(&mut slots, 0, &of_node(most, "y"), &terms), (1, None));
+    assert_eq!(acquire(&mut slots, 0, &of_node(most + 1, ""), &terms), (1, None));
+}
+
+#[test]
 fn spare_slots_are_a_quarter_of_what_is_left() {
     let (mut slots, terms) = (Slots::default(), terms(22));
     let greedy = Wanted { spare: 100, ..wanted(1, 2) };
@@ -122,14 +153,24 @@ fn where_the_clock_steps_back_a_lease_lasts_no_longer() {
     assert_eq!(acquire(&mut slots, 5000, &wanted(2, 1), &ten), (1, None));
 }
 
-/// Requests that take so long, as many as the cap lets in, for some seconds. Returns the cap at the end of each.
+const ADAPTIVE: Adaptive = Adaptive { min: 10, max: 100, tolerance: 200 };
+
+fn adaptive() -> SlotTerms {
+    SlotTerms { cap: Cap::Adaptive(ADAPTIVE), ..terms(0) }
+}
+
+/// So many requests, which took so long each.
+fn told(finished: u32, micros: u64) -> Progress {
+    Progress { finished, took: Duration::from_micros(u64::from(finished) * micros) }
+}
+
+/// Requests that take so long, as many as the cap lets in, for some seconds: a lease in each, and what is told when it is given
+/// back. Returns the cap at the end of each.
 fn caps(slots: &mut Slots, from: u64, seconds: u64, micros: u64, pressed: bool) -> Vec<u32> {
-    let terms = SlotTerms { cap: Cap::Adaptive(Adaptive { min: 10, max: 100, tolerance: 200 }), ..terms(0) };
     let mut caps = Vec::new();
     for second in from..from + seconds {
-        let progress = Progress { finished: 100, took: Duration::from_micros(100 * micros) };
-        slots.renew(at(1000 * second), &kept(1, 0), progress, &terms, pressed);
-        caps.push(slots.acquire(at(1000 * second), &wanted(1, 1000), &terms, pressed).standing.cap);
+        slots.renew(at(1000 * second), &kept(1, 0), told(100, micros), &adaptive(), pressed);
+        caps.push(slots.acquire(at(1000 * second), &wanted(1, 1000), &adaptive(), pressed).standing.cap);
     }
     caps
 }
@@ -156,18 +197,48 @@ fn what_is_slow_for_an_hour_is_usual() {
 #[test]
 fn few_requests_say_nothing_of_what_is_slow() {
     let mut slots = Slots::default();
-    let terms = SlotTerms { cap: Cap::Adaptive(Adaptive { min: 1, max: 10, tolerance: 200 }), ..terms(0) };
-    for second in 0..10 {
-        let micros = if second == 0 { 1000 } else { 60_000_000 };
-        slots.renew(
-            at(1000 * second),
-            &kept(1, 0),
-            Progress { finished: 9, took: Duration::from_micros(9 * micros) },
-            &terms,
-            false,
-        );
+    caps(&mut slots, 0, 5, 1000, false);
+    for second in 5..15 {
+        let kept = slots.renew(at(1000 * second), &kept(1, 100), told(9, 60_000_000), &adaptive(), false);
+        assert_eq!((kept.count, kept.standing.cap), (100, 100));
     }
-    assert_eq!(slots.standing().cap, 10);
+}
+
+/// `a` holds 90 slots, whose requests take 50 ms, and tells of them each second. `b` holds 10, and tells what it likes, as
+/// often as it likes, also of leases that are none, or another's.
+#[test]
+fn nobody_is_heard_for_more_than_he_holds() {
+    for lie in [
+        told(1000, 86_400_000_000),
+        told(u32::MAX, 0),
+        Progress { finished: u32::MAX, took: Duration::from_secs(4000) },
+    ] {
+        let mut slots = Slots::default();
+        let liar = |lease: u8| Renewal { owner: owner("b"), ..kept(lease, 10) };
+        slots.acquire(at(0), &wanted(1, 90), &adaptive(), false);
+        slots.acquire(at(0), &Wanted { owner: owner("b"), ..wanted(2, 10) }, &adaptive(), false);
+        let mut second = |number: u64, liar: Option<&dyn Fn(u8) -> Renewal>| {
+            for tenth in 1..=10 {
+                for lease in [1, 2, 3, 2] {
+                    if let Some(liar) = liar {
+                        slots.renew(at(1000 * number + 100 * tenth), &liar(lease), lie, &adaptive(), false);
+                    }
+                }
+            }
+            let honest =
+                slots.renew(at(1000 * number + 1000), &kept(1, 90), told(100, 50_000), &adaptive(), false);
+            honest.standing.cap
+        };
+        for number in 0..10 {
+            assert_eq!(second(number, None), 100);
+        }
+        for number in 10..300 {
+            assert_eq!(second(number, Some(&liar)), 100, "{lie:?}");
+        }
+        for number in 300..310 {
+            assert_eq!(second(number, None), 100, "{lie:?} is forgotten");
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

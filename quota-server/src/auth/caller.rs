@@ -88,4 +88,12 @@ impl Caller {
             _ => Ok(()),
         }
     }
+
+    /// The first of the nodes that it is bound to, if it is.
+    pub(crate) fn first_node(&self) -> Option<&str> {
+        match &self.nodes {
+            Nodes::All => None,
+            Nodes::Named(names) => names.first().map(|name| &**name),
+        }
+    }
 }

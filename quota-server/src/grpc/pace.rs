@@ -135,9 +135,11 @@ mod tests {
             lengths in prop::collection::vec(0..20_usize, 1..20),
             cuts in prop::collection::vec(1..30_usize, 1..200),
         ) {
-            let stream: Vec<u8> = lengths.iter().flat_map(|length| message(*length)).collect();
-            let mut ends = vec![0];
-            ends.extend(lengths.iter().scan(0, |end, length| { *end += PREFIX + length; Some(*end) }));
+            let (mut stream, mut ends) = (Vec::new(), vec![0]);
+            for length in lengths {
+                stream.extend(message(length));
+                ends.push(stream.len());
+            }
             let (mut framing, mut at) = (Framing::default(), 0);
             for cut in cuts.iter().cycle() {
                 let next = (at + cut).min(stream.len());

@@ -8,31 +8,27 @@ use super::convert::duration;
 use crate::config::{Class, Service};
 use crate::quota::{AcquireRequest, ClassStanding, Label, RenewRequest, SlotAnswer, slot_owner};
 
-pub(super) fn acquire(wire: &AcquireSlotsRequest) -> Result<(AcquireRequest, Label), Invalid> {
-    let node = Label::new("node", Some(&wire.node))?;
-    let request = AcquireRequest {
+pub(super) fn acquire(wire: &AcquireSlotsRequest, node: &Label) -> Result<AcquireRequest, Invalid> {
+    Ok(AcquireRequest {
         class: Label::new("class", Some(&wire.class))?,
-        owner: slot_owner(Some(&wire.holder), &node)?,
+        owner: slot_owner(Some(&wire.holder), node)?,
         count: wire.count,
         spare: wire.spare,
         overrun: wire.overrun,
         pooled: wire.pooled,
-    };
-    Ok((request, node))
+    })
 }
 
-pub(super) fn renew(wire: &RenewSlotsRequest) -> Result<(RenewRequest, Label), Invalid> {
-    let node = Label::new("node", Some(&wire.node))?;
+pub(super) fn renew(wire: &RenewSlotsRequest, node: &Label) -> Result<RenewRequest, Invalid> {
     let lease = LeaseId::try_from(&wire.lease[..]).map_err(|_| Invalid::new("lease", "must be 16 bytes"))?;
     let took = age(wire.took.as_ref(), "took")?;
-    let request = RenewRequest {
+    Ok(RenewRequest {
         class: Label::new("class", Some(&wire.class))?,
-        owner: slot_owner(Some(&wire.holder), &node)?,
+        owner: slot_owner(Some(&wire.holder), node)?,
         lease,
         count: wire.count,
         progress: Progress { finished: wire.finished, took },
-    };
-    Ok((request, node))
+    })
 }
 
 impl From<SlotAnswer> for Slots {

@@ -80,7 +80,7 @@ pub(super) async fn slots(
     Json(body): Json<SlotsBody>,
 ) -> Result<axum::Json<Value>, Problem> {
     let node = Label::new("node", body.node.as_deref()).map_err(QuotaError::from)?;
-    http.quota.speaks_for(&caller, node.as_deref())?;
+    let node = http.quota.node_of_slots(&caller, node)?;
     match body.read(&node).map_err(QuotaError::from)? {
         Asked::Acquire(request) => {
             let answer = http.quota.acquire_slots(request).await?;

@@ -1,12 +1,12 @@
 //! A fileserver speaks for its nodes, and for itself.
 
 use quota_proto::v1;
-use quota_tests::server::Clients;
+use quota_tests::server::{Clients, MEMORY, TestServer};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 
 use crate::grpc::with_token;
-use crate::tokens::{NODE, configured, server, sha256, token};
+use crate::tokens::{NODE, TOKENS, configured, server, sha256, token};
 
 const OTHER: &str = "gitaly-02";
 
@@ -72,6 +72,38 @@ async fn another_fileservers_node_is_refused_over_both_protocols() {
     }
 }
 
+/// To name no node, or to make up leases while the store is opening, is no way round what a node may have.
+#[tokio::test]
+async fn slots_are_of_the_callers_node_whether_it_names_it_or_not() {
+    let settings = "classes.ci = { slots = 100, node_slots = 10, lease = \"60s\" }\n";
+    let tokens =
+        TOKENS.map(|(role, token)| configured(role, role, &format!("sha256 = \"{}\"", sha256(token))));
+    let server = TestServer::start(MEMORY, &format!("{settings}{}", tokens.concat())).await;
+    let renew = async |role: &str, lease: &str, node: Option<&str>| {
+        let mut body = json!({ "action": "renew", "class": "ci", "holder": "a", "count": 100, "lease": lease.repeat(16) });
+        if let Some(node) = node {
+            body["node"] = node.into();
+        }
+        let answer = server.http.with_token(token(role)).post("/v1/slots", &body).await;
+        (answer.status, answer.json()["count"].as_u64())
+    };
+    assert_eq!(renew("fileserver", "01", None).await, (200, Some(10)));
+    assert_eq!(renew("fileserver", "02", Some(NODE)).await, (404, None));
+    assert_eq!(renew("fileserver", "01", Some(NODE)).await, (200, Some(10)), "it is the same lease");
+    assert_eq!(renew("fileserver", "03", Some(OTHER)).await, (403, None));
+    let mut grpc = server.grpc.clone();
+    let message = v1::RenewSlotsRequest {
+        class: "ci".to_owned(),
+        holder: "a".to_owned(),
+        lease: vec![4; 16],
+        count: 100,
+        ..v1::RenewSlotsRequest::default()
+    };
+    let kept = grpc.renew_slots(with_token(message, Some(token("fileserver")))).await.unwrap().into_inner();
+    assert_eq!(kept.count, 0);
+    assert_eq!(renew("admin", "05", None).await, (200, Some(90)), "who is bound to no node need name none");
+}
+
 /// A source is a name that its caller made up: it must not hide the reports of another.
 #[tokio::test]
 async fn the_same_source_of_two_callers_is_two() {
@@ -79,7 +111,7 @@ async fn the_same_source_of_two_callers_is_two() {
     let configured = tokens
         .map(|(name, token)| configured(name, "fileserver", &format!("sha256 = \"{}\"", sha256(token))))
         .concat();
-    let server = quota_tests::server::TestServer::start(quota_tests::server::MEMORY, &configured).await;
+    let server = TestServer::start(MEMORY, &configured).await;
     let mut report = bodies(Some(NODE))[1].1.clone();
     (report["source"], report["sequence"]) = (json!("one"), json!(1));
     for expected in [[false, false], [true, true]] {

@@ -69,6 +69,38 @@ async fn an_override_is_made_and_removed_in_the_name_of_who_sends_the_form() {
     assert_eq!(overrides(&server).await.as_array().unwrap().len(), 0);
 }
 
+/// What differs in a space, or in a `.git` more, is another account, and who it looks like stays free.
+#[tokio::test]
+async fn a_word_is_of_whom_it_names_and_of_nobody_that_looks_alike() {
+    let server = server().await;
+    let accounts = [("user", "alice\u{a0}"), ("user", "bob "), ("repo", "grp/app.git.git")];
+    for (kind, id) in accounts {
+        let form = BLOCK.map(|(name, old)| match name {
+            "kind" => (name, kind),
+            "id" => (name, id),
+            _ => (name, old),
+        });
+        assert_eq!(send(&server, "/dashboard/overrides", ADMIN, &form, SAME).await.status(), 303, "{id:?}");
+        let asked = [("kind", kind), ("id", id)];
+        let found = server.http.with_token(READER).query("/dashboard/accounts", &asked).await;
+        assert!(found.text().contains("Blocked."), "{id:?}: {}", found.text());
+    }
+    let page = server.http.with_token(ADMIN).get("/dashboard/overrides").await;
+    let text = page.text();
+    assert!(
+        text.contains("user <bdi>alice\\u{a0}</bdi>") && text.contains("user <bdi>bob\\u{20}</bdi>"),
+        "{text}"
+    );
+    assert!(text.contains("name=\"id\" value=\"alice\u{a0}\""), "a form names it as it is: {text}");
+    let said = overrides(&server).await;
+    let said: Vec<_> = said.as_array().unwrap().iter().map(|said| said["id"].as_str().unwrap()).collect();
+    assert_eq!(said, ["grp/app.git.git", "alice\u{a0}", "bob "]);
+    let node = [("mode", "shadow"), ("kind", ""), ("node", "gitaly-01 "), ("reason", "new disks")];
+    assert_eq!(send(&server, "/dashboard/modes", ADMIN, &node, SAME).await.status(), 303);
+    let modes = server.http.with_token(READER).get("/v1/modes").await.json();
+    assert_eq!(modes["modes"][0]["node"], "gitaly-01 ");
+}
+
 #[tokio::test]
 async fn what_another_site_makes_a_browser_send_is_refused() {
     let server = server().await;
@@ -167,7 +199,7 @@ async fn a_part_is_switched_and_switched_back() {
     let mode = [("mode", "shadow"), ("kind", ""), ("node", "gitaly-01"), ("reason", "new disks")];
     assert_eq!(send(&server, "/dashboard/modes", ADMIN, &mode, SAME).await.status(), 303);
     let page = server.http.with_token(READER).get("/").await;
-    let warning = "<strong>Switched to shadow: fileserver gitaly-01</strong>. new disks (admin, ";
+    let warning = "<strong>Switched to shadow: <bdi>fileserver gitaly-01</bdi></strong>. <bdi>new disks</bdi> (<bdi>admin</bdi>, ";
     assert!(page.text().contains(warning), "{}", page.text());
     let part = [("kind", ""), ("node", "gitaly-01")];
     assert_eq!(send(&server, "/dashboard/modes/remove", ADMIN, &part, SAME).await.status(), 303);

@@ -149,6 +149,44 @@ async fn slots_of_a_class() {
     }
 }
 
+/// One node asks for one slot after the other, more than the random calls come to.
+#[tokio::test]
+async fn a_node_has_no_more_than_its_part_of_the_leases() {
+    let server = RedisServer::start().await;
+    // Of long leases: none ends meanwhile.
+    let terms = SlotTerms { cap: Cap::Fixed(50_000), node_cap: None, lasts: Duration::from_secs(600) };
+    let store = Opening { test_clock: true, ..Opening::default() }.open(&server.url());
+    let clock = StoreClock::in_redis(&server).await;
+    let (mut model, call) = (Slots::default(), SlotCall { class: "ci", terms: &terms, pressed: false });
+    let wanted = |lease: usize, node: &str| Wanted {
+        owner: Owner { holder: "a".into(), node: node.into() },
+        lease: (lease as u128).to_le_bytes(),
+        count: 1,
+        spare: 0,
+        stops: None,
+    };
+    store.lease_slots(call, &wanted(0, "")).await.unwrap();
+    clock.advance(terms.lasts).await;
+    let mut refused = Vec::new();
+    for lease in 1..=Slots::MOST_LEASES_OF_NODE + 2 {
+        for wanted in [wanted(lease, "gitaly-01"), wanted(Slots::MOST_LEASES + lease, "gitaly-02")] {
+            // Of the second node few: it has its own part.
+            if &*wanted.owner.node == "gitaly-02" && lease % 100 != 0 {
+                continue;
+            }
+            let leased = store.lease_slots(call, &wanted).await.unwrap();
+            assert_eq!(leased, model.acquire(clock.now(), &wanted, &terms, false), "{lease}");
+            refused.extend(leased.refused);
+        }
+    }
+    assert_eq!(refused, [NoSlot::TooManyLeases; 2]);
+    // What is given back is another's.
+    let renewal = Renewal { owner: wanted(1, "gitaly-01").owner, lease: wanted(1, "").lease, count: 0 };
+    store.keep_slots(call, &renewal, Progress::default()).await.unwrap();
+    let leased = store.lease_slots(call, &wanted(9999, "gitaly-01")).await.unwrap();
+    assert_eq!((leased.count, leased.refused), (1, None));
+}
+
 /// What a server that has just been started answers, to one that asks and one that holds.
 #[tokio::test]
 async fn a_server_that_was_started_leases_nothing_until_it_can_know_who_holds_what() {

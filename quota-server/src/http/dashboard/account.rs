@@ -24,7 +24,7 @@ pub(super) struct Named {
 
 /// The form of the page's head, which knows no paths.
 pub(super) async fn find(Params(Named { kind, id }): Params<Named>) -> Response {
-    Redirect::to(&format!("/dashboard/accounts/{}/{}", html::in_path(&kind), html::in_path(id.trim())))
+    Redirect::to(&format!("/dashboard/accounts/{}/{}", html::in_path(&kind), html::in_path(&id)))
         .into_response()
 }
 
@@ -72,7 +72,7 @@ impl View for OfAccount {
         let cuts = nodes.iter().flat_map(|node| node.accounts.iter().map(move |cut| (node, cut)));
         let cuts =
             cuts.filter(|(_, (limit, _))| limit.account == *account).map(|(node, (_, explanation))| {
-                let why = html::escape(&explanation.why.to_string());
+                let why = html::name(&explanation.why.to_string());
                 format!(
                     "<li>{why}. <a href=\"?node={}\">Compare with this fileserver</a></li>\n",
                     html::in_path(&node.name)
@@ -170,7 +170,7 @@ fn on_node(standing: &Standing, node: &Label, window: WindowLength) -> String {
     let Some(name) = node.as_deref() else { return String::new() };
     let columns = [Text("Resource"), Number("Used there"), Number("Limit there")];
     let table = html::table(&columns, rows, "No limit follows the load of this fileserver.");
-    format!("<h2>On {}</h2>\n{table}", html::escape(name))
+    format!("<h2>On {}</h2>\n{table}", html::name(name))
 }
 
 fn refusals(report: &DenialReport) -> String {

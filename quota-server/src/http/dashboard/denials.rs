@@ -1,6 +1,6 @@
 use axum::extract::State;
 use axum::response::Response;
-use quota_core::{Mode, WindowLength};
+use quota_core::Mode;
 
 use super::super::Http;
 use super::super::denials::DenialsParams;
@@ -8,8 +8,9 @@ use super::super::extract::Params;
 use super::failed::Failed;
 use super::html::Column::{Number, Text};
 use super::view::{View, Wants, show};
+use super::words::Known;
 use super::{html, words};
-use crate::quota::{DenialReport, DenialsRequest, Label, NodeStanding, OverrideStanding, QuotaError};
+use crate::quota::{DenialReport, DenialsRequest, Label, QuotaError};
 
 pub(super) async fn page(
     State(http): State<Http>,
@@ -49,10 +50,10 @@ impl View for Refused {
             quota.list_overrides(),
             quota.list_denials(self.0.clone()),
         )?;
+        let known = Known::new(&overrides, &nodes, quota.window);
         let table = |mode, none| {
-            let rows = rows(&report, mode, &overrides, &nodes, quota.window);
-            let rows =
-                rows.map(|Row { account, why, rpc, count, last }| vec![account, why, rpc, count, last]);
+            let rows = rows(&report, mode, &known)
+                .map(|Row { account, why, rpc, count, last }| vec![account, why, rpc, count, last]);
             let columns = [Text("Account"), Text("Why"), Text("RPC"), Number("Times"), Number("Last")];
             html::table(&columns, rows, none)
         };
@@ -79,16 +80,10 @@ pub(super) struct Row {
 }
 
 /// What a report has of a mode, most often first.
-pub(super) fn rows(
-    report: &DenialReport,
-    mode: Mode,
-    overrides: &[OverrideStanding],
-    nodes: &[NodeStanding],
-    window: WindowLength,
-) -> impl Iterator<Item = Row> {
+pub(super) fn rows(report: &DenialReport, mode: Mode, known: &Known<'_>) -> impl Iterator<Item = Row> {
     report.denials.iter().filter(move |denial| denial.mode == mode).map(move |denial| Row {
         account: html::account(&denial.account),
-        why: html::escape(&words::why(&denial.account, denial.resource, overrides, nodes, window)),
+        why: html::name(&known.why(&denial.account, denial.resource)),
         rpc: html::rpc(denial.rpc.as_deref()),
         count: denial.count.to_string(),
         last: format!("{} ago", words::duration(denial.last)),

@@ -1,21 +1,56 @@
 use quota_core::Account;
 use quota_proto::Invalid;
 
-/// What others chose for a name, as text: within an element, or a quoted attribute.
+/// A name that others chose, as text within an element: its direction stays its own.
+pub(super) fn name(text: &str) -> String {
+    format!("<bdi>{}</bdi>", escape(text))
+}
+
+/// What others chose, as text to be read. What would not be seen, or would turn around what is, is written out: no name
+/// looks like another for it.
 pub(super) fn escape(text: &str) -> String {
+    let first = text.len() - text.trim_start_matches(' ').len();
+    let within = first..text.trim_end_matches(' ').len();
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
+    for (at, c) in text.char_indices() {
+        let is_end = c == ' ' && !within.contains(&at);
+        // What is written as such a one is would look like it.
+        let is_written = c == '\\' && text[at..].starts_with("\\u{");
+        if is_unseen(c) || is_end || is_written {
+            escaped.extend(c.escape_unicode());
+        } else {
+            push(&mut escaped, c);
         }
     }
     escaped
+}
+
+/// Spaces of another kind, and what Unicode has as `Default_Ignorable_Code_Point`, which turns text around, too.
+fn is_unseen(c: char) -> bool {
+    !c.is_ascii() && c.is_whitespace()
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// What others chose, within a quoted attribute: a form sends it back as it is.
+pub(super) fn value(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    text.chars().for_each(|c| push(&mut escaped, c));
+    escaped
+}
+
+fn push(escaped: &mut String, c: char) {
+    match c {
+        '&' => escaped.push_str("&amp;"),
+        '<' => escaped.push_str("&lt;"),
+        '>' => escaped.push_str("&gt;"),
+        '"' => escaped.push_str("&quot;"),
+        '\'' => escaped.push_str("&#39;"),
+        c if c.is_control() => escaped.push('\u{fffd}'),
+        c => escaped.push(c),
+    }
 }
 
 /// A name within the path of a link.
@@ -35,12 +70,12 @@ pub(super) fn account_on(account: &Account, node: &str) -> String {
 
 fn link(account: &Account, query: &str) -> String {
     let (kind, id) = (account.kind().as_str(), account.id());
-    format!("<a href=\"/dashboard/accounts/{kind}/{}{query}\">{kind} {}</a>", in_path(id), escape(id))
+    format!("<a href=\"/dashboard/accounts/{kind}/{}{query}\">{kind} {}</a>", in_path(id), self::name(id))
 }
 
 /// The name of an RPC, which may be broken where its parts begin.
 pub(super) fn rpc(name: Option<&str>) -> String {
-    escape(name.unwrap_or_default()).replace('/', "/<wbr>")
+    name.map_or_else(String::new, |name| format!("<bdi>{}</bdi>", escape(name).replace('/', "/<wbr>")))
 }
 
 /// The kinds of accounts, as a form offers them.
@@ -56,7 +91,12 @@ pub(super) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: 
     format!("<select name=\"{name}\" aria-label=\"{label}\">{options}</select>")
 }
 
-/// What was typed into a field, if anything was.
+/// A name from a field, as it is: with a space more it is another's.
+pub(super) fn given(name: &str) -> Option<&str> {
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// What was typed into a field for a number or an amount, if anything was.
 pub(super) fn typed(text: &str) -> Option<&str> {
     Some(text.trim()).filter(|text| !text.is_empty())
 }
@@ -72,7 +112,7 @@ pub(super) fn field(
 ) -> String {
     let is_wrong = wrong.is_some_and(|wrong| wrong.field == called);
     let invalid = if is_wrong { " aria-invalid=\"true\" autofocus" } else { "" };
-    let value = escape(value);
+    let value = self::value(value);
     format!(
         "<label>{label} <input name=\"{name}\" value=\"{value}\" placeholder=\"{hint}\"{invalid}></label>\n"
     )
@@ -149,6 +189,21 @@ mod tests {
         let name = "<img src=x onerror=\"alert('&')\">\u{1b}";
         assert_eq!(escape(name), "&lt;img src=x onerror=&quot;alert(&#39;&amp;&#39;)&quot;&gt;\u{fffd}");
         assert_eq!(in_path("a/b?c#d\""), "a%2Fb%3Fc%23d%22");
+    }
+
+    #[test]
+    fn what_is_not_seen_is_written_out_and_sent_back_as_it_is() {
+        for (name, shown) in [
+            ("a\u{202e}gnp.exe\u{200b}", "a\\u{202e}gnp.exe\\u{200b}"),
+            ("alice\u{a0}", "alice\\u{a0}"),
+            (" bob ", "\\u{20}bob\\u{20}"),
+            ("\\u{a0} a\\b", "\\u{5c}u{a0} a\\b"),
+            ("  ", "\\u{20}\\u{20}"),
+            ("Zoë א नि a b", "Zoë א नि a b"),
+        ] {
+            assert_eq!(self::name(name), format!("<bdi>{shown}</bdi>"));
+            assert_eq!(value(name), name);
+        }
     }
 
     #[test]

@@ -38,8 +38,8 @@ pub(super) async fn put(
 ) -> Result<Response, Failed> {
     let body = ModeBody {
         mode: modes.mode.clone(),
-        node: html::typed(&modes.node).map(str::to_owned),
-        kind: html::typed(&modes.kind).map(str::to_owned),
+        node: html::given(&modes.node).map(str::to_owned),
+        kind: html::given(&modes.kind).map(str::to_owned),
         reason: modes.reason.clone(),
     };
     let request = match body.read(&extensions) {
@@ -64,10 +64,7 @@ pub(super) async fn remove(
     extensions: Extensions,
     Form(Part { kind, node }): Form<Part>,
 ) -> Result<Response, Failed> {
-    // As the page named it, and nobody has typed it.
-    let said = |text: &'_ str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
-    let (node, kind) = (said(&node), said(&kind));
-    let request = asked(node.as_deref(), kind.as_deref(), &extensions).map_err(QuotaError::from)?;
+    let request = asked(html::given(&node), html::given(&kind), &extensions).map_err(QuotaError::from)?;
     match http.quota.delete_mode(request).await {
         // Somebody was quicker.
         Ok(()) | Err(QuotaError::NothingSaid) => Ok(Redirect::to(PATH).into_response()),

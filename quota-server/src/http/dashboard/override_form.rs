@@ -100,7 +100,7 @@ impl OverrideForm {
             reason: self.reason.clone(),
             expires_in_seconds: number(EXPIRES, &self.expires_in_seconds)?,
         };
-        body.read(asked(quota, &self.kind, self.id.trim(), of)?, quota.window.length())
+        body.read(asked(quota, &self.kind, &self.id, of)?, quota.window.length())
     }
 
     /// The form; `wrong` says what cannot be taken as it is filled in.
@@ -111,7 +111,7 @@ impl OverrideForm {
             ("weight", "Weight", "it may use so many times what others may"),
             ("limits", "Limits", "limits of its own"),
         ];
-        let chosen = html::typed(&self.word).unwrap_or("blocked");
+        let chosen = html::given(&self.word).unwrap_or("blocked");
         let words = words.map(|(value, name, meaning)| {
             let checked = if value == chosen { " checked" } else { "" };
             format!(

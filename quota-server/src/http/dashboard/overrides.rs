@@ -95,13 +95,13 @@ pub(super) fn table(
 ) -> String {
     let rows = overrides.iter().map(|said| {
         let by = match said.origin {
-            OverrideOrigin::Api => html::escape(&said.author),
+            OverrideOrigin::Api => html::name(&said.author),
             OverrideOrigin::File => "configuration file".to_owned(),
         };
         let mut row = vec![
             html::account(&said.account),
             html::escape(&override_in_words(&said.word, window)),
-            html::escape(&said.reason),
+            html::name(&said.reason),
             by,
             said.expires_in
                 .map_or_else(|| "never".to_owned(), |left| format!("in {}", words::duration(left))),
@@ -120,11 +120,12 @@ fn remove_override(said: &OverrideStanding) -> String {
     if said.origin == OverrideOrigin::File {
         return String::new();
     }
-    let (kind, id) = (said.account.kind().as_str(), html::escape(said.account.id()));
+    let (kind, id) = (said.account.kind().as_str(), said.account.id());
+    let (id, shown) = (html::value(id), html::escape(id));
     format!(
         "<form method=\"post\" action=\"{PATH}/remove\"><input type=\"hidden\" name=\"kind\" value=\"{kind}\">\
          <input type=\"hidden\" name=\"id\" value=\"{id}\">\
-         <button aria-label=\"Remove the override of {kind} {id}\">Remove</button></form>"
+         <button aria-label=\"Remove the override of {kind} {shown}\">Remove</button></form>"
     )
 }
 
@@ -135,13 +136,13 @@ fn switch(modes: &[ModeStanding], may_change: bool) -> String {
         let (node, kind) = match &setting.place {
             Place::System => (String::new(), ""),
             Place::Kind(kind) => (String::new(), kind.as_str()),
-            Place::Node(node) => (html::escape(node), ""),
+            Place::Node(node) => (html::value(node), ""),
         };
         let mut row = vec![
-            place.clone(),
+            html::name(&words::part(&setting.place)),
             setting.mode.as_str().to_owned(),
-            html::escape(&setting.reason),
-            html::escape(&setting.author),
+            html::name(&setting.reason),
+            html::name(&setting.author),
             format!("{} ago", words::duration(*since)),
         ];
         if may_change {

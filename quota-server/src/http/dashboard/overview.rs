@@ -6,6 +6,7 @@ use super::super::Http;
 use super::failed::Failed;
 use super::html::Column::{Number, Text};
 use super::view::{View, Wants, show};
+use super::words::Known;
 use super::{denials, history_plot, html, top, words};
 use crate::history::{History, Look};
 use crate::quota::{DenialReport, DenialsRequest, Label, NodeStanding, QuotaError, TopRequest};
@@ -46,7 +47,8 @@ impl View for Overview {
             quota.top(heaviest),
             quota.list_denials(denials),
         )?;
-        let refused = denials::rows(&denials, Mode::Enforce, &overrides, &nodes, quota.window);
+        let known = Known::new(&overrides, &nodes, quota.window);
+        let refused = denials::rows(&denials, Mode::Enforce, &known);
         Ok(format!(
             "{}<h2>Fileservers</h2>\n{}<div class=\"columns\">\n<section>\n<h2>Heaviest users now, by CPU</h2>\n{}\
              <p><a href=\"/dashboard/top\">All kinds and resources</a></p>\n</section>\n<section>\n\
@@ -77,7 +79,7 @@ fn glance(nodes: &[NodeStanding], denials: &DenialReport, overrides: usize) -> S
         || "none told".to_owned(),
         |(pressure, resource, node)| {
             let percent = 100.0 * f64::from(pressure);
-            format!("{percent:.0} % <small>{resource} on {}</small>", html::escape(node))
+            format!("{percent:.0} % <small>{resource} on {}</small>", html::name(node))
         },
     );
     let refused = |mode| {
@@ -106,7 +108,7 @@ fn fileservers(nodes: &[NodeStanding], history: &History) -> String {
             if is_told { history_plot::history(resource.as_str(), &looks) } else { String::new() }
         });
         vec![
-            html::escape(&node.name),
+            html::name(&node.name),
             format!("{} ago", words::duration(node.seen_ago)),
             format!("<div class=\"plots\">{}</div>", plots.concat()),
             node.accounts.len().to_string(),
@@ -121,7 +123,7 @@ fn cut(nodes: &[NodeStanding]) -> String {
     let all = nodes.iter().flat_map(|node| node.accounts.iter().map(move |cut| (node, cut)));
     let more = all.clone().count().saturating_sub(MOST_CUT);
     let rows = all.take(MOST_CUT).map(|(node, (limit, explanation))| {
-        vec![html::account_on(&limit.account, &node.name), html::escape(&explanation.why.to_string())]
+        vec![html::account_on(&limit.account, &node.name), html::name(&explanation.why.to_string())]
     });
     let table = html::table(&[Text("Account"), Text("Why")], rows, "Nobody is cut.");
     if more > 0 { format!("{table}<p>And {more} more.</p>\n") } else { table }

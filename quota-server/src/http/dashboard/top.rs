@@ -43,7 +43,7 @@ impl View for Heaviest {
              value=\"{}\"><button>Show</button></form>\n",
             html::select("kind", "Kind", html::KINDS, kind.as_str()),
             html::select("resource", "Resource", &resources, resource.as_str()),
-            html::escape(node.as_str()),
+            html::value(node.as_str()),
         )
     }
 

@@ -100,9 +100,9 @@ fn warning(modes: &[ModeStanding]) -> String {
         format!(
             "<p><strong>Switched to {}: {}</strong>. {} ({}, {} ago)</p>\n",
             setting.mode.as_str(),
-            html::escape(&words::part(&setting.place)),
-            html::escape(&setting.reason),
-            html::escape(&setting.author),
+            html::name(&words::part(&setting.place)),
+            html::name(&setting.reason),
+            html::name(&setting.author),
             words::duration(*since),
         )
     });

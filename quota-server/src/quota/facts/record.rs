@@ -13,7 +13,7 @@ const PART: Duration = Duration::from_secs(2 * 3600);
 /// Parts that are kept beside the open one.
 const PARTS: u64 = PricesRequest::LONGEST.as_secs() / PART.as_secs();
 
-/// The most RPCs that are told apart in a part.
+/// The most RPCs that are told apart in a part: those of which most finished.
 const MAX_RPCS: usize = 512;
 
 /// What requests cost lately, bounded whatever they are called: of each two hours, histograms of at most 512 RPCs.
@@ -90,12 +90,19 @@ impl FactRecord {
 
 impl Part {
     fn costs_of(&mut self, rpc: &str) -> &mut Costs {
-        let name: Arc<str> = if self.rpcs.contains_key(rpc) || self.rpcs.len() < MAX_RPCS {
-            rpc.into()
-        } else {
-            OTHER_RPCS.into()
-        };
-        self.rpcs.entry(name).or_default()
+        if self.rpcs.len() >= MAX_RPCS && !self.rpcs.contains_key(rpc) {
+            self.forget_lightest();
+        }
+        self.rpcs.entry(rpc.into()).or_default()
+    }
+
+    /// The RPC of which fewest finished is another of the others.
+    fn forget_lightest(&mut self) {
+        let named = self.rpcs.iter().filter(|(name, _)| &***name != OTHER_RPCS);
+        let lightest = named.min_by_key(|(_, costs)| costs.count).map(|(name, _)| Arc::clone(name));
+        if let Some(costs) = lightest.and_then(|name| self.rpcs.remove(&name)) {
+            self.rpcs.entry(OTHER_RPCS.into()).or_default().absorb(&costs);
+        }
     }
 }
 
@@ -155,5 +162,23 @@ mod tests {
         let told = told(&record, HOUR, HOUR);
         assert_eq!(told.len(), MAX_RPCS + 1);
         assert_eq!(told[0], (OTHER_RPCS.to_owned(), 10_000 - MAX_RPCS as u64, 1));
+    }
+
+    #[test]
+    fn who_makes_up_names_hides_none_that_is_called_more_often() {
+        let mut record = FactRecord::default();
+        for number in 0..2_000 {
+            record.add_at(HOUR, &finished(&format!("/junk/{number}"), 1));
+            if number >= 1_000 {
+                record.add_at(HOUR, &finished("/svc/Late", 7));
+            }
+        }
+        let told = told(&record, HOUR, HOUR);
+        assert_eq!(told[..2], [(OTHER_RPCS.to_owned(), 2_000 - 511, 1), ("/svc/Late".to_owned(), 1_000, 7)]);
+        assert_eq!(
+            told.iter().map(|(_, count, _)| count).sum::<u64>(),
+            3_000,
+            "each request is told of once"
+        );
     }
 }

@@ -35,7 +35,7 @@ async fn f12_spellings_of_one_repository_share_a_counter() {
     let other = Case::new("and others do not")
         .step(spend(repo("group/project"), cpu(1.0)), reported(1))
         .step(standing_of("repo", "Group/project"), standing("repo", "Group/project"))
-        .step(standing_of("repo", "group/project.git.git"), standing("repo", "group/project.git"))
+        .step(standing_of("repo", "group/project.git.git"), standing("repo", "group/project.git.git"))
         .step(standing_of("repo", "groupproject"), standing("repo", "groupproject"));
     run([spellings.into_iter().fold(spent, one), other]).await;
 }
