@@ -170,7 +170,7 @@ mod tests {
                 sleep(Duration::from_secs(9)).await;
             }
             send.send(Ok(vec![all[18]])).await.unwrap();
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         let began = Instant::now();
         let reading = async {
