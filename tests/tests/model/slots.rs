@@ -187,6 +187,33 @@ async fn a_node_has_no_more_than_its_part_of_the_leases() {
     assert_eq!((leased.count, leased.refused), (1, None));
 }
 
+/// While it is not known who holds what, a node that makes up leases takes nothing from those that hold some.
+#[tokio::test]
+async fn a_node_takes_up_no_more_than_its_cap() {
+    let server = RedisServer::start().await;
+    let store = Opening { test_clock: true, ..Opening::default() }.open(&server.url());
+    let clock = StoreClock::in_redis(&server).await;
+    // Longer than the server can have run.
+    let lasts = Duration::from_secs(600);
+    let terms = SlotTerms { cap: Cap::Fixed(20), node_cap: Some(10), lasts };
+    let call = SlotCall { class: "ci", terms: &terms, pressed: false };
+    let mut model = Slots::opening(clock.now().after_micros(lasts.as_micros() as u64));
+    let mut counts = Vec::new();
+    for (lease, node, count) in [(1, "gitaly-01", 100), (2, "gitaly-01", 1), (3, "gitaly-02", 8), (4, "", 9)]
+    {
+        let owner = Owner { holder: "a".into(), node: node.into() };
+        let renewal = Renewal { owner, lease: [lease; 16], count };
+        let kept = store.keep_slots(call, &renewal, Progress::default()).await.unwrap();
+        assert_eq!(
+            kept,
+            model.renew(clock.now(), &renewal, Progress::default(), &terms, false),
+            "{renewal:?}"
+        );
+        counts.push(kept.count);
+    }
+    assert_eq!(counts, [10, 0, 8, 2]);
+}
+
 /// What a server that has just been started answers, to one that asks and one that holds.
 #[tokio::test]
 async fn a_server_that_was_started_leases_nothing_until_it_can_know_who_holds_what() {
