@@ -8,12 +8,18 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use quota_core::{Allowance, Cost, Limit, Mark, PerResource, Resource, WindowLength};
 
-use super::Quota;
+use super::{Quota, QuotaError};
 use crate::auth::{Caller, Nodes};
 use crate::metrics::Beyond;
+use crate::places::{Place, Places};
+use crate::store::{Cause, StoreError};
 
 /// The most callers that are kept while nothing is missing of what they may charge: as many as a configuration knows.
 const MOST_IDLE: usize = 2000;
+
+/// The most reports of a fileserver that are on their way to the store at a time: one process sends one after the other. The largest of them go in
+/// one flush with those of others.
+const MOST_REPORTS: usize = 4;
 
 /// The most reports of a caller that are known to have been taken for: those that may be sent again. A source has one at a time.
 const MOST_PAID: usize = 64;
@@ -22,6 +28,7 @@ const MOST_PAID: usize = 64;
 pub struct Allowances {
     started: Instant,
     of_callers: Mutex<HashMap<Arc<str>, OfCaller>>,
+    reports: Places<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -38,7 +45,7 @@ struct OfCaller {
 
 impl Default for Allowances {
     fn default() -> Self {
-        Self { started: Instant::now(), of_callers: Mutex::default() }
+        Self { started: Instant::now(), of_callers: Mutex::default(), reports: Places::default() }
     }
 }
 
@@ -130,6 +137,20 @@ impl Quota {
             }
             resource
         })
+    }
+
+    /// A place for a report of a fileserver on its way to the store.
+    pub(super) fn enter_report(&self, caller: &Caller) -> Result<Option<Place<Arc<str>>>, QuotaError> {
+        let Nodes::Named(nodes) = &caller.nodes else { return Ok(None) };
+        let most = MOST_REPORTS * nodes.len().max(1);
+        let place = self.allowances.reports.take(Arc::clone(&caller.name), most);
+        let refused = || {
+            StoreError::Refused(
+                format!("{most} reports of {} are on their way", caller.name),
+                Cause::Overload,
+            )
+        };
+        Ok(Some(place.ok_or_else(refused)?))
     }
 
     /// Takes what a report comes to, unless that was done when it was sent before. Whether it was taken now.

@@ -104,6 +104,7 @@ fn released(request: &ReportRequest) -> Cost {
 impl Quota {
     /// Counts what a fileserver consumed; acknowledged only when it is stored.
     pub async fn report(&self, caller: &Caller, request: ReportRequest) -> Result<Reported, QuotaError> {
+        let _place = self.enter_report(caller)?;
         let (report, dropped_old) = self.sum(&request);
         let spent = self.spent(&request);
         let paid_now = self.pay(caller, request.mark.as_ref(), spent).map_err(|resource| {

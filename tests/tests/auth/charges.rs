@@ -1,7 +1,10 @@
 //! What a fileserver may charge, and whoever has its token: no more than its nodes can have spent.
 
 use quota_proto::v1;
+use quota_tests::http::Http;
+use quota_tests::redis::RedisServer;
 use quota_tests::server::{MEMORY, TestServer};
+use quota_tests::wait::{PATIENCE, until};
 use serde_json::{Value, json};
 use tonic::Code;
 use tonic_types::StatusExt as _;
@@ -128,6 +131,29 @@ async fn a_report_that_fails_is_paid_for_once_however_often_it_is_sent() {
         400,
         "it has charged 10 s"
     );
+}
+
+#[tokio::test]
+async fn no_more_of_its_reports_are_on_their_way_than_leave_room_for_others() {
+    let mut redis = RedisServer::start().await;
+    let of =
+        |role: &str, token: &str| configured(role, "fileserver", &format!("sha256 = \"{}\"", sha256(token)));
+    let tokens = [of("one", token("fileserver")), of("other", OTHER)].concat();
+    let server = TestServer::start(&redis.url(), &tokens).await;
+    let one = server.http.with_token(token("fileserver"));
+    assert_eq!(one.post("/v1/report", &report(1, "alice", 0.1)).await.status, 200);
+    redis.pause().await;
+    let says = async |http: &Http| http.post("/v1/report", &report(2, "alice", 0.1)).await.text().to_owned();
+    let said = futures::future::join_all((0..8).map(|_| says(&one))).await;
+    let refused = said.iter().filter(|said| said.contains("4 reports of one are on their way")).count();
+    assert_eq!(refused, 4, "{said:?}");
+    assert!(!says(&server.http.with_token(OTHER)).await.contains("on their way"));
+    redis.resume().await;
+    until(PATIENCE, "there is room again", async || {
+        let answer = one.post("/v1/report", &report(2, "alice", 0.1)).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
