@@ -107,6 +107,11 @@ impl Pool {
         Some((index, Service::new(self.links[index].channel.lock().clone())))
     }
 
+    /// Whether another endpoint than this one is asked, which is the first.
+    pub(crate) fn has_returned(&self, from: usize) -> bool {
+        from != 0 && self.roster.lock().working() == Some(0)
+    }
+
     /// An endpoint says that it is about to stop: another that works is asked before it.
     pub(crate) fn pass_over(&self, index: usize) {
         self.roster.lock().pass_over(index);

@@ -141,6 +141,9 @@ impl Session {
                         shared.pool.pass_over(self.endpoint);
                         break;
                     }
+                    if report.is_none() && pressure.is_none() && shared.pool.has_returned(self.endpoint) {
+                        break;
+                    }
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Which endpoint is asked next, as pure state: the time and the jitter are arguments.
 //!
-//! An endpoint that works is kept to. One whose connection fails is set aside, for longer after each failure in a
+//! An endpoint that works is kept to; from another than the first, the first is tried again once a minute, or all would end at the server that
+//! was started last. One whose connection fails is set aside, for longer after each failure in a
 //! row; when that time is over, exactly one attempt probes it, and where none works, one probe goes on at a time: whoever
 //! else asks is told at once that there is nobody to ask. One that answers late or poorly is only passed over in
 //! favour of another that works, and set aside after [`STRIKES`] in a row: a single slow answer says little. One that
@@ -15,12 +16,20 @@ use crate::backoff;
 /// So many late or poor answers in a row set an endpoint aside.
 pub(super) const STRIKES: u32 = 3;
 
+/// From one attempt to return to the first endpoint to the next: it may cost a request its deadline.
+const RETURN: Duration = Duration::from_secs(60);
+
+/// The endpoint that is asked by choice.
+const FIRST: usize = 0;
+
 /// The endpoints, in the order in which they were given.
 #[derive(Debug)]
 pub(super) struct Roster {
     entries: Vec<Entry>,
     /// Asked first, while it works.
     preferred: usize,
+    /// When the first is tried again, where another is preferred.
+    returns: Option<Instant>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -71,7 +80,7 @@ pub(super) enum Outcome {
 
 impl Roster {
     pub(super) fn new(endpoints: usize) -> Self {
-        Self { entries: vec![Entry::default(); endpoints], preferred: 0 }
+        Self { entries: vec![Entry::default(); endpoints], preferred: FIRST, returns: None }
     }
 
     /// The endpoint that is asked first, of those that work.
@@ -93,6 +102,9 @@ impl Roster {
 
     /// The next endpoint to ask: one that works, else one that is due for its probe while no other is probed, else none.
     pub(super) fn pick(&mut self, now: Instant) -> Option<Lease> {
+        if let Some(lease) = self.try_to_return(now) {
+            return Some(lease);
+        }
         if let Some(index) = self.working() {
             return Some(Lease { index, is_probe: false, generation: self.entries[index].generation });
         }
@@ -104,6 +116,30 @@ impl Roster {
             .find(|at| matches!(self.entries[*at].state, State::Aside { until } if until <= now))?;
         self.entries[index].enter(State::Probing);
         Some(Lease { index, is_probe: true, generation: self.entries[index].generation })
+    }
+
+    /// The probe of the first endpoint, where another is asked in its place and it is time; one that works is preferred again.
+    fn try_to_return(&mut self, now: Instant) -> Option<Lease> {
+        if self.preferred == FIRST || self.working().is_none() {
+            self.returns = None;
+            return None;
+        }
+        if now < *self.returns.get_or_insert(now + RETURN) {
+            return None;
+        }
+        self.returns = Some(now + RETURN);
+        let first = &mut self.entries[FIRST];
+        match first.state {
+            State::Working { .. } => {
+                self.preferred = FIRST;
+                None
+            }
+            State::Aside { until } if until <= now => {
+                first.enter(State::Probing);
+                Some(Lease { index: FIRST, is_probe: true, generation: first.generation })
+            }
+            State::Aside { .. } | State::Probing => None,
+        }
     }
 
     /// Takes note of what became of an attempt. Returns for how long the endpoint is set aside, if it now is.
@@ -216,14 +252,45 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_works_is_kept_to() {
+    fn the_one_that_works_is_kept_to_and_the_first_is_tried_once_a_minute() {
         let (mut roster, now) = (Roster::new(2), Instant::now());
         let first = roster.pick(now).unwrap();
         assert_eq!(first.index, 0);
         roster.settle(first, Outcome::Failed, now, 0.0);
         let second = roster.pick(now).unwrap();
         roster.settle(second, Outcome::Worked, now, 0.0);
-        assert_eq!(index(roster.pick(now + Duration::from_secs(60))), Some(1));
+        assert_eq!(index(roster.pick(now + Duration::from_secs(59))), Some(1));
+        let due = now + Duration::from_secs(61);
+        let probe = roster.pick(due).unwrap();
+        assert_eq!((probe.index, probe.is_probe), (0, true));
+        assert_eq!(index(roster.pick(due)), Some(1), "others do not wait for it");
+        roster.settle(probe, Outcome::Failed, due, 0.0);
+        assert_eq!(index(roster.pick(due + Duration::from_secs(59))), Some(1));
+        let probe = roster.pick(due + RETURN).unwrap();
+        assert_eq!(probe.index, 0);
+        roster.settle(probe, Outcome::Worked, due, 0.0);
+        assert_eq!(index(roster.pick(due + RETURN)), Some(0));
+    }
+
+    #[test]
+    fn one_that_was_to_stop_is_returned_to_without_a_probe() {
+        let (mut roster, now) = (Roster::new(2), Instant::now());
+        roster.pass_over(0);
+        assert_eq!(index(roster.pick(now)), Some(1));
+        let lease = roster.pick(now + RETURN).unwrap();
+        assert_eq!((lease.index, lease.is_probe), (0, false));
+    }
+
+    #[test]
+    fn where_none_works_the_return_is_no_second_probe() {
+        let (mut roster, mut now) = (Roster::new(2), Instant::now());
+        for _ in 0..2 {
+            let lease = roster.pick(now).unwrap();
+            roster.settle(lease, Outcome::Failed, now, 0.0);
+        }
+        now += 2 * RETURN;
+        assert!(roster.pick(now).is_some_and(|lease| lease.is_probe));
+        assert_eq!(roster.pick(now), None);
     }
 
     #[test]
