@@ -13,8 +13,8 @@ use tower::ServiceExt as _;
 use crate::accept::Incoming;
 use crate::tls::{Connection, Door};
 
-/// The largest head of a request, in bytes, and as much of a body as is read at once: many times what the longest names take.
-const MAX_HEAD_BYTES: usize = 64 << 10;
+/// As much of a request is read at once, in bytes; a head may be nearly twice as large: many times what the longest names take.
+const MAX_READ_BYTES: usize = 64 << 10;
 
 /// Serves HTTP/1.1 until told to `stop`, and then until the requests in flight have ended. Dropped before, it cuts
 /// them off.
@@ -55,7 +55,7 @@ async fn answer(
     let answering = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(door.connections.idle)
-        .max_buf_size(MAX_HEAD_BYTES)
+        .max_buf_size(MAX_READ_BYTES)
         .serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
     Ok(watcher.watch(answering).await?)
 }

@@ -145,10 +145,7 @@ impl Quota {
         let most = MOST_REPORTS * nodes.len().max(1);
         let place = self.allowances.reports.take(Arc::clone(&caller.name), most);
         let refused = || {
-            StoreError::Refused(
-                format!("{most} reports of {} are on their way", caller.name),
-                Cause::Overload,
-            )
+            StoreError::Refused(format!("{most} reports of {} are on their way", caller.name), Cause::Busy)
         };
         Ok(Some(place.ok_or_else(refused)?))
     }

@@ -44,8 +44,6 @@ pub enum Cause {
     Readonly,
     /// Starting, failing over, or running a script for too long.
     Busy,
-    /// More decisions wait for it than it answers in time.
-    Overload,
     /// Out of memory.
     Memory,
     /// Wrong password, or a right that is missing.
@@ -60,12 +58,11 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::Timeout,
         Self::Connection,
         Self::Readonly,
         Self::Busy,
-        Self::Overload,
         Self::Memory,
         Self::Denied,
         Self::Malformed,
@@ -80,7 +77,6 @@ impl Cause {
             Self::Connection => "connection",
             Self::Readonly => "readonly",
             Self::Busy => "busy",
-            Self::Overload => "overload",
             Self::Memory => "memory",
             Self::Denied => "denied",
             Self::Malformed => "malformed",

@@ -20,7 +20,6 @@ mod loads;
 mod node_codec;
 mod nodes;
 mod pool;
-mod room;
 mod safety;
 mod scripts;
 mod sentinel;
@@ -177,7 +176,7 @@ impl Store for RedisStore {
         let mut result = Err(StoreError::Unreachable("no server".to_owned()));
         // One node of a Cluster that takes no writes is no reason to serve nobody.
         for key in self.connections.key_of_each(PROBE).await? {
-            let terms = Terms::new(Lane::Beside, self.connections.deadline());
+            let terms = Terms::new(Lane::Decisions, self.connections.deadline());
             result = self.connections.run(terms, &key, probe(&key)).await;
             if result.is_ok() {
                 break;

@@ -9,7 +9,6 @@ mod idempotency;
 mod keys;
 mod numbers;
 mod outage;
-mod overload;
 mod poison;
 mod raw;
 mod safety;

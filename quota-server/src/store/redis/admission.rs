@@ -91,7 +91,7 @@ impl RedisStore {
             let releases = ticks.iter().map(|&tick| Release { tick, amounts }).collect();
             report.entries.push(Entry { releases, ..Entry::new(limited.account.clone()) });
         }
-        self.settling.alone(Terms::new(Lane::Beside, end), parts(&report)).await;
+        self.settling.alone(Terms::new(Lane::Decisions, end), parts(&report)).await;
     }
 }
 

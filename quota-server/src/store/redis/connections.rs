@@ -99,7 +99,7 @@ impl Connections {
         key: &str,
         call: Call<'_>,
     ) -> Result<T, StoreError> {
-        let terms = Terms::new(Lane::Beside, Instant::now() + CONNECT_TIMEOUT);
+        let terms = Terms::new(Lane::Decisions, Instant::now() + CONNECT_TIMEOUT);
         match self.run(terms, key, call).await {
             Err(StoreError::Timeout(_)) if self.tls => {
                 Err(StoreError::Refused("no answer to the TLS handshake".to_owned(), Cause::Denied))

@@ -9,17 +9,14 @@ use super::call::Call;
 use super::connector::Connector;
 use super::error::classify;
 use super::line::{Line, MOST_CALLS};
-use super::room::Room;
 use super::sentinel::Sentinel;
 use crate::store::StoreError;
 
 /// What a call is for. What takes long keeps nobody waiting who asks for something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// What a request waits for: no more of them than are answered in time.
+    /// What a request waits for.
     Decisions,
-    /// What goes the same way, and is not refused when too much does: seldom, or for a decision that was made.
-    Beside,
     /// What was spent.
     Reports,
     /// All else, some of which is large.
@@ -49,8 +46,6 @@ pub(super) struct Pool(Arc<Lines>);
 
 struct Lines {
     decisions: Vec<Line>,
-    /// Of all of them.
-    room: Room,
     next: AtomicUsize,
     reports: Line,
     aside: Line,
@@ -81,9 +76,7 @@ impl Pool {
             Arc::new(Connector::new(address, sentinel, MOST_CALLS).map_err(|error| classify(&error))?);
         let line = || Line::new(Arc::clone(&connector), sizing.patience);
         let decisions = (0..sizing.decisions).map(|_| line()).collect();
-        let room = Room::new(sizing.decisions * MOST_CALLS);
-        let (next, reports, aside) = (AtomicUsize::new(0), line(), line());
-        Ok(Self(Arc::new(Lines { decisions, room, next, reports, aside })))
+        Ok(Self(Arc::new(Lines { decisions, next: AtomicUsize::new(0), reports: line(), aside: line() })))
     }
 
     /// Runs one call, as one that a node has sent where it is `asking`. The outer error: there is no connection, or it broke.
@@ -93,10 +86,6 @@ impl Pool {
         call: &Call<'_>,
         asking: bool,
     ) -> Result<RedisResult<Value>, StoreError> {
-        let _place = match terms.lane {
-            Lane::Decisions => Some(self.0.room.enter(terms.began, terms.end)?),
-            Lane::Beside | Lane::Reports | Lane::Aside => None,
-        };
         let answers = self.line(terms.lane).run(terms.end, &[call], asking).await;
         let answer = answers.map_err(|error| classify(&error))?.pop();
         answer.ok_or_else(|| StoreError::Malformed("no answer".to_owned()))
@@ -112,9 +101,9 @@ impl Pool {
     }
 
     fn line(&self, lane: Lane) -> &Line {
-        let Lines { decisions, next, reports, aside, .. } = &*self.0;
+        let Lines { decisions, next, reports, aside } = &*self.0;
         match lane {
-            Lane::Decisions | Lane::Beside => decisions
+            Lane::Decisions => decisions
                 .get(next.fetch_add(1, Ordering::Relaxed) % decisions.len().max(1))
                 .unwrap_or(reports),
             Lane::Reports => reports,

@@ -23,8 +23,7 @@ impl RedisStore {
     ) -> Result<Leased, StoreError> {
         let stops = wanted.stops.map_or(0, |stops| stops.as_micros());
         let args = [u128::from(wanted.count), u128::from(wanted.spare), stops];
-        let terms = Terms::new(Lane::Decisions, self.connections.deadline());
-        self.run_on_slots(terms, &self.scripts.acquire, call, wanted.lease, &wanted.owner, args).await
+        self.run_on_slots(&self.scripts.acquire, call, wanted.lease, &wanted.owner, args).await
     }
 
     pub(super) async fn run_renew(
@@ -35,14 +34,11 @@ impl RedisStore {
     ) -> Result<Leased, StoreError> {
         let args =
             [renewal.count.into(), progress.finished.into(), progress.took.as_micros().min(MOST_MICROS)];
-        // One that is refused would be lost with all that runs by it.
-        let terms = Terms::new(Lane::Beside, self.connections.deadline());
-        self.run_on_slots(terms, &self.scripts.renew, call, renewal.lease, &renewal.owner, args).await
+        self.run_on_slots(&self.scripts.renew, call, renewal.lease, &renewal.owner, args).await
     }
 
     async fn run_on_slots(
         &self,
-        limits: Terms,
         script: &Script,
         call: SlotCall<'_>,
         lease: LeaseId,
@@ -66,7 +62,8 @@ impl RedisStore {
         for number in args {
             asked = asked.arg(number.to_string());
         }
-        let reply: Vec<Value> = self.connections.run(limits, &key, asked).await?;
+        let terms = Terms::new(Lane::Decisions, self.connections.deadline());
+        let reply: Vec<Value> = self.connections.run(terms, &key, asked).await?;
         leased(&reply)
     }
 }
