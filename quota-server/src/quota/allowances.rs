@@ -2,13 +2,14 @@
 //! then, and a client that counts wrong does little harm.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quota_core::{Allowance, Cost, Limit, Mark, PerResource, Resource, WindowLength};
 
-use super::{Quota, QuotaError};
+use super::{Quota, QuotaError, ReportRequest};
 use crate::auth::{Caller, Nodes};
 use crate::metrics::Beyond;
 use crate::places::{Place, Places};
@@ -24,9 +25,18 @@ const MOST_REPORTS: usize = 4;
 /// The most reports of a caller that are known to have been taken for: those that may be sent again. A source has one at a time.
 const MOST_PAID: usize = 64;
 
+/// A report that was taken for: its mark, and a digest of what it charges to whom, so that another under the same mark is not it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Paid {
+    pub(super) mark: Mark,
+    pub(super) charges: u64,
+}
+
 /// What is left of what each fileserver may charge, and reserve, within a window.
 pub struct Allowances {
     started: Instant,
+    /// Digests of this process alone, so that nobody makes two reports of one.
+    digests: RandomState,
     of_callers: Mutex<HashMap<Arc<str>, OfCaller>>,
     reports: Places<Arc<str>>,
 }
@@ -38,14 +48,19 @@ struct OfCaller {
     reserved: Allowance,
     /// Reports that were taken for and failed, so that it is not known on which accounts they count. Sent again, they are not taken for
     /// again; and whoever has them fail on purpose has nothing back.
-    paid: VecDeque<Mark>,
+    paid: VecDeque<Paid>,
     /// When was last said that it is beyond.
     told: Option<Duration>,
 }
 
 impl Default for Allowances {
     fn default() -> Self {
-        Self { started: Instant::now(), of_callers: Mutex::default(), reports: Places::default() }
+        Self {
+            started: Instant::now(),
+            digests: RandomState::new(),
+            of_callers: Mutex::default(),
+            reports: Places::default(),
+        }
     }
 }
 
@@ -73,16 +88,16 @@ impl Allowances {
         })
     }
 
-    fn is_paid(&self, caller: &str, mark: &Mark) -> bool {
-        self.of_callers.lock().get(caller).is_some_and(|known| known.paid.contains(mark))
+    fn is_paid(&self, caller: &str, report: &Paid) -> bool {
+        self.of_callers.lock().get(caller).is_some_and(|known| known.paid.contains(report))
     }
 
-    fn remember_paid(&self, caller: &str, mark: &Mark, is_paid: bool) {
+    fn remember_paid(&self, caller: &str, report: &Paid, is_paid: bool) {
         if let Some(known) = self.of_callers.lock().get_mut(caller) {
-            known.paid.retain(|paid| paid != mark);
+            known.paid.retain(|paid| paid != report);
             if is_paid {
                 known.paid.truncate(MOST_PAID - 1);
-                known.paid.push_front(*mark);
+                known.paid.push_front(*report);
             }
         }
     }
@@ -150,18 +165,28 @@ impl Quota {
         Ok(Some(place.ok_or_else(refused)?))
     }
 
+    /// What a report is known by when it is sent again, which changes nothing but how long it was held.
+    pub(super) fn paid_as(&self, request: &ReportRequest) -> Option<Paid> {
+        let mark = request.mark?;
+        let mut digest = self.allowances.digests.build_hasher();
+        for charge in &request.charges {
+            (charge.accounts.as_slice(), charge.cost.amounts(), charge.age).hash(&mut digest);
+        }
+        Some(Paid { mark, charges: digest.finish() })
+    }
+
     /// Takes what a report comes to, unless that was done when it was sent before. Whether it was taken now.
-    pub(super) fn pay(&self, caller: &Caller, mark: Option<&Mark>, cost: Cost) -> Result<bool, Resource> {
-        if mark.is_some_and(|mark| self.allowances.is_paid(&caller.name, mark)) {
+    pub(super) fn pay(&self, caller: &Caller, report: Option<&Paid>, cost: Cost) -> Result<bool, Resource> {
+        if report.is_some_and(|report| self.allowances.is_paid(&caller.name, report)) {
             return Ok(false);
         }
         self.spend(caller, Beyond::Report, cost).map(|()| true)
     }
 
     /// Remembers a report that failed, or forgets one that did not.
-    pub(super) fn remember_paid(&self, caller: &Caller, mark: Option<&Mark>, has_failed: bool) {
-        if let Some(mark) = mark {
-            self.allowances.remember_paid(&caller.name, mark, has_failed);
+    pub(super) fn remember_paid(&self, caller: &Caller, report: Option<&Paid>, has_failed: bool) {
+        if let Some(report) = report {
+            self.allowances.remember_paid(&caller.name, report, has_failed);
         }
     }
 

@@ -107,14 +107,15 @@ impl Quota {
         let _place = self.enter_report(caller)?;
         let (report, dropped_old) = self.sum(&request);
         let spent = self.spent(&request);
-        let paid_now = self.pay(caller, request.mark.as_ref(), spent).map_err(|resource| {
+        let known_by = self.paid_as(&request);
+        let paid_now = self.pay(caller, known_by.as_ref(), spent).map_err(|resource| {
             Invalid::new(
                 "charges",
                 format!("come to more {resource} than your nodes can have spent in a window"),
             )
         })?;
         let settled = self.store.settle(&report).await.map_err(QuotaError::of_report);
-        self.remember_paid(caller, request.mark.as_ref(), settled.is_err());
+        self.remember_paid(caller, known_by.as_ref(), settled.is_err());
         let settled = settled?;
         let duplicate = settled.applied == 0 && settled.duplicates > 0;
         if duplicate && paid_now {

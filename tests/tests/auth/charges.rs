@@ -125,6 +125,10 @@ async fn a_report_that_fails_is_paid_for_once_however_often_it_is_sent() {
     for _ in 0..5 {
         assert_eq!(fileserver.post("/v1/report", &report(1, &full, 6.0)).await.status, 503);
     }
+    for other in [report(1, "user-0", 6.0), report(1, &full, 9.0)] {
+        let answer = fileserver.post("/v1/report", &other).await;
+        assert_eq!(answer.status, 400, "another under the same mark is not paid for: {}", answer.text());
+    }
     assert_eq!(fileserver.post("/v1/report", &report(2, "user-0", 4.0)).await.status, 200);
     assert_eq!(
         fileserver.post("/v1/report", &report(3, "user-0", 2.0)).await.status,
